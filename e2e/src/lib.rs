@@ -1,0 +1,1 @@
+//! Page objects and the rig of the browser tests live in `tests/`.
