@@ -1,1 +1,17 @@
-//! stub
+//! The agent: measures a served language model, stores the run, and serves the page. `main` is thin;
+//! everything that can be tested is here.
+
+pub mod bench;
+pub mod cli;
+pub mod client;
+pub mod clock;
+pub mod engine;
+pub mod framing;
+pub mod hub;
+pub mod prompt;
+pub mod runs;
+pub mod secret;
+pub mod server;
+pub mod store;
+pub mod terminal;
+pub mod watch;

@@ -1,1 +1,19 @@
-//! stub
+//! What a benchmark run *is*: its plan, its traces, its statistics, its events and its state, and the
+//! texts and files they become. This crate does no IO, has no clock and no threads, so it runs the
+//! same in the agent, the command line, the browser and the tests.
+
+pub mod api;
+pub mod event;
+pub mod export;
+pub mod finding;
+pub mod format;
+pub mod gauge;
+pub mod id;
+pub mod metric;
+pub mod plan;
+pub mod sample;
+pub mod state;
+pub mod stats;
+pub mod target;
+pub mod trace;
+pub mod units;

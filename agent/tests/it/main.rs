@@ -1,1 +1,1 @@
-fn main() {}
+//! The one integration binary: whole rooms against the simulator, on port 0.

@@ -1,0 +1,201 @@
+//! What agent and clients say to each other: paths, bodies, and the messages of the live socket.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    event::{Envelope, Origin},
+    gauge::Gauge,
+    id::RunId,
+    plan::{FieldError, PlanDraft},
+    state::{RunState, RunStatus},
+    target::TargetFacts,
+};
+
+/// Version of the messages below; a client with another one reloads itself.
+pub const PROTOCOL: u32 = 1;
+
+/// Paths of the HTTP interface. `{id}` stands for a run's id.
+pub mod path {
+    /// GET: [`super::Info`].
+    pub const INFO: &str = "/api/v1/info";
+    /// GET: list of [`super::RunSummary`], running first, then newest first; POST [`super::StartRun`]: [`super::Started`].
+    pub const RUNS: &str = "/api/v1/runs";
+    /// GET: the run's [`super::RunState`].
+    pub const RUN: &str = "/api/v1/runs/{id}";
+    /// WebSocket: [`super::ServerMessage`]s.
+    pub const LIVE: &str = "/api/v1/runs/{id}/live";
+    /// POST: stops the run; what is measured stays.
+    pub const STOP: &str = "/api/v1/runs/{id}/stop";
+    /// GET `?format=md|csv|json`: the run as a file.
+    pub const EXPORT: &str = "/api/v1/runs/{id}/export";
+    /// POST [`super::ProbeRequest`]: [`crate::target::TargetFacts`].
+    pub const PROBE: &str = "/api/v1/probe";
+
+    /// A path with its run filled in.
+    pub fn of(template: &str, id: &crate::id::RunId) -> String {
+        template.replace("{id}", id.as_str())
+    }
+}
+
+/// A server that the agent knows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SavedTarget {
+    /// What people call it.
+    pub name: String,
+    /// Its address.
+    pub url: String,
+    /// Set for the built-in simulator: a plan that fits it.
+    pub demo_plan: Option<PlanDraft>,
+}
+
+/// What an agent is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Info {
+    /// [`PROTOCOL`] of the agent.
+    pub protocol: u32,
+    /// Version of the agent.
+    pub version: String,
+    /// The agent's wall time, milliseconds since 1970 UTC.
+    pub now_unix_ms: u64,
+    /// Servers to choose from.
+    pub targets: Vec<SavedTarget>,
+}
+
+/// One line of the run list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// Which run.
+    pub id: RunId,
+    /// Its title.
+    pub title: String,
+    /// `vllm · 0.25.0 · MXFP4+FP8`, as far as known.
+    pub engine: String,
+    /// Wall time of the start, milliseconds since 1970 UTC.
+    pub started_unix_ms: u64,
+    /// From start to the latest event, seconds on the run's clock.
+    pub elapsed_s: f64,
+    /// Where it stands.
+    pub status: RunStatus,
+    /// Where the numbers come from.
+    pub origin: Option<Origin>,
+    /// Cells that need no more work.
+    pub cells_done: usize,
+    /// All planned cells.
+    pub cells: usize,
+    /// Of the finished cells: how many have findings or a status other than valid.
+    pub flagged: usize,
+    /// The three headline numbers.
+    pub headline: Headline,
+    /// Decode rows (contexts ascending) of total tok/s by concurrency ascending, for the mini heat map.
+    pub mini: Vec<Vec<Option<f64>>>,
+}
+
+/// The numbers people look for first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Headline {
+    /// Highest total tok/s of a decode cell.
+    pub best_total_tok_s: Option<f64>,
+    /// Highest per-request tok/s of a decode cell.
+    pub best_per_request_tok_s: Option<f64>,
+    /// Highest prefill tok/s.
+    pub best_prefill_tok_s: Option<f64>,
+    /// Shortest TTFT of a decode cell, seconds.
+    pub shortest_ttft_s: Option<f64>,
+}
+
+/// Starts a run.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub struct StartRun {
+    /// What to measure.
+    pub plan: PlanDraft,
+    /// Bearer key for the target, if it needs one. Kept in memory only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key: Option<String>,
+}
+
+/// Looks at a server without measuring it.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub struct ProbeRequest {
+    /// Its address.
+    pub target: String,
+    /// Bearer key, if it needs one. Kept in memory only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key: Option<String>,
+}
+
+impl std::fmt::Debug for StartRun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StartRun").field("plan", &self.plan).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for ProbeRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProbeRequest").field("target", &self.target).finish_non_exhaustive()
+    }
+}
+
+/// A run has begun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Started {
+    /// Its id.
+    pub id: RunId,
+}
+
+/// What went wrong, as `application/problem+json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// A stable name such as `plan_invalid`, `not_found`, `busy`, `target_unreachable`.
+    pub code: String,
+    /// HTTP status.
+    pub status: u16,
+    /// What was tried, what came, what to do.
+    pub detail: String,
+    /// For an invalid plan: every error at its field.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<FieldError>,
+}
+
+/// What the live socket tells. First `Hello`, then `Snapshot`, then events after it and gauges.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub enum ServerMessage {
+    /// The first message.
+    Hello {
+        /// [`PROTOCOL`] of the agent.
+        protocol: u32,
+        /// Version of the agent.
+        version: String,
+    },
+    /// All that happened so far.
+    Snapshot {
+        /// The state to go on from.
+        state: Box<RunState>,
+        /// Time on the run's clock at which this was sent, nanoseconds.
+        now_ns: u64,
+    },
+    /// One more fact.
+    Event {
+        /// The fact.
+        envelope: Envelope,
+    },
+    /// The running cell, now; also a sign of life.
+    Gauge {
+        /// The latest values.
+        gauge: Gauge,
+    },
+    /// How many watch; sent at least every 5 seconds, so that silence means a lost connection.
+    Presence {
+        /// Live sockets on this run.
+        watching: u32,
+        /// Time on the run's clock, nanoseconds.
+        now_ns: u64,
+    },
+}
+
+/// The facts line of a target: `vllm · 0.25.0 · MXFP4+FP8`.
+pub fn engine_line(facts: Option<&TargetFacts>) -> String {
+    let Some(engine) = facts.map(|f| &f.engine) else { return String::new() };
+    let parts = [&engine.engine, &engine.version, &engine.quantization];
+    parts.into_iter().flatten().cloned().collect::<Vec<_>>().join(" · ")
+}

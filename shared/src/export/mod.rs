@@ -1,0 +1,1 @@
+//! A run as a file: Markdown, CSV, JSON.

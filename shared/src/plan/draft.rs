@@ -1,0 +1,280 @@
+//! A plan as people type it, and the checks that turn it into a [`RunPlan`]: all errors at once, each at its field.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Field, FieldError, MAX_CELLS, PlanErrors, Prefill, PromptMode, RunPlan, TargetUrl};
+use crate::units::{Concurrency, Context, Nanos, duration_label, parse_duration, parse_size_tokens};
+
+/// Default window, the reference page's.
+const DEFAULT_DURATION: &str = "30s";
+/// Default output limit in tokens, the reference page's.
+const DEFAULT_MAX_OUTPUT: &str = "4096";
+/// Shortest window: below it even a fast server sends too few tokens to divide.
+const MIN_DURATION: Nanos = Nanos::from_millis(100);
+/// Longest window, one day.
+const MAX_DURATION: Nanos = Nanos::from_secs(24 * 3_600);
+/// Longest name, in characters; longer ones are refused, not cut.
+const MAX_NAME_CHARS: usize = 10_000;
+/// Longest address, in bytes.
+const MAX_URL_BYTES: usize = 2_000;
+
+/// A plan as typed: every field is text, empty means the default. It is the form's content, the flags, and the plan file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PlanDraft {
+    /// Address of the server, with or without `/v1`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub target: String,
+    /// Model name; empty: the first one the server offers.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub model: String,
+    /// Name of the run; empty: model and hardware.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// `8K,16K,…`
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub contexts: String,
+    /// `1,2,4,…`
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub concurrency: String,
+    /// `8K,…` for cold prefill requests, `none`, or empty: from warm-up.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub prefill_contexts: String,
+    /// `30s`
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub duration: String,
+    /// `4096`
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub max_output: String,
+    /// `shared`, `unique` or `cold`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub prompts: String,
+    /// A whole number.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub seed: String,
+}
+
+/// Collects the errors while fields are read.
+#[derive(Default)]
+struct Reading {
+    errors: Vec<FieldError>,
+}
+
+impl Reading {
+    fn wrong(&mut self, field: Field, message: impl ToString) {
+        self.errors.push(FieldError { field, message: message.to_string() });
+    }
+
+    fn take<T, E: ToString>(&mut self, field: Field, result: Result<T, E>) -> Option<T> {
+        result.map_err(|e| self.wrong(field, e)).ok()
+    }
+
+    /// A list such as `8K,16K`: sorted, without repeats, every bad item named.
+    fn list<T: Ord + std::str::FromStr<Err: ToString>>(&mut self, field: Field, text: &str) -> Vec<T> {
+        let items = text.split([',', ' ', ';']).map(str::trim).filter(|item| !item.is_empty());
+        let mut values: Vec<T> = items.filter_map(|item| self.take(field, item.parse())).collect();
+        values.sort();
+        values.dedup();
+        values
+    }
+}
+
+fn or_default<'a>(text: &'a str, default: &'a str) -> &'a str {
+    if text.trim().is_empty() { default } else { text.trim() }
+}
+
+fn optional(text: &str) -> Option<String> {
+    let trimmed = text.trim();
+    (!trimmed.is_empty()).then(|| trimmed.to_owned())
+}
+
+/// Reads and normalises an address: `http` or `https`, a host, no credentials, no query; `/v1`, endpoint paths
+/// below it and trailing slashes are taken off.
+pub fn parse_target(text: &str) -> Result<TargetUrl, String> {
+    let trimmed = text.trim();
+    if trimmed.is_empty() {
+        return Err("give the address of the server, for example http://127.0.0.1:8000".into());
+    }
+    if trimmed.len() > MAX_URL_BYTES {
+        return Err(format!("an address of over {MAX_URL_BYTES} bytes is not read"));
+    }
+    if trimmed.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err("an address has no spaces in it".into());
+    }
+    let (scheme, rest) = match trimmed.split_once("://") {
+        Some((scheme, rest)) => (scheme.to_ascii_lowercase(), rest),
+        None => ("http".to_owned(), trimmed),
+    };
+    if scheme != "http" && scheme != "https" {
+        return Err(format!("\"{scheme}\" can't be measured: the address starts with http:// or https://"));
+    }
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    if authority.contains('@') {
+        return Err("keep user names and keys out of the address: give the key in its own field".into());
+    }
+    check_authority(authority)?;
+    let mut path = path.trim_matches('/');
+    for suffix in ["/chat/completions", "/completions", "/models"] {
+        path = path.strip_suffix(suffix).unwrap_or(path);
+    }
+    let path = if path == "v1" { "" } else { path.strip_suffix("/v1").unwrap_or(path) };
+    let slash = if path.is_empty() { "" } else { "/" };
+    Ok(TargetUrl(format!("{scheme}://{}{slash}{path}", authority.to_ascii_lowercase())))
+}
+
+fn check_authority(authority: &str) -> Result<(), String> {
+    let after_v6 = authority.rfind(']').map_or(0, |end| end + 1);
+    let (host, port) = match authority.get(after_v6..).and_then(|tail| tail.rfind(':')) {
+        Some(colon) => (&authority[..after_v6 + colon], Some(&authority[after_v6 + colon + 1..])),
+        None => (authority, None),
+    };
+    let host_ok = !host.is_empty()
+        && host.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '[' | ']' | ':'));
+    if !host_ok {
+        return Err(format!("\"{authority}\" names no host: write for example http://127.0.0.1:8000"));
+    }
+    match port.map(str::parse::<u16>) {
+        None | Some(Ok(1..)) => Ok(()),
+        Some(_) => Err(format!("\"{}\" is not a port: 1 to 65535", port.unwrap_or_default())),
+    }
+}
+
+impl TryFrom<PlanDraft> for RunPlan {
+    type Error = PlanErrors;
+
+    fn try_from(draft: PlanDraft) -> Result<Self, PlanErrors> {
+        let mut reading = Reading::default();
+        let target = reading.take(Field::Target, parse_target(&draft.target));
+        for (field, text) in [(Field::Model, &draft.model), (Field::Name, &draft.name)] {
+            if text.chars().count() > MAX_NAME_CHARS {
+                reading.wrong(field, format!("at most {MAX_NAME_CHARS} characters"));
+            }
+        }
+        let contexts: Vec<Context> = reading.list(Field::Contexts, &draft.contexts);
+        let concurrency: Vec<Concurrency> = reading.list(Field::Concurrency, &draft.concurrency);
+        let prefill = read_prefill(&mut reading, &draft.prefill_contexts);
+        let duration = read_duration(&mut reading, &draft.duration);
+        let max_output_tokens = read_max_output(&mut reading, &draft.max_output);
+        let prompts = read_prompts(&mut reading, &draft.prompts);
+        let seed = reading.take(Field::Seed, read_seed(&draft.seed));
+        check_shape(&mut reading, &draft, [contexts.len(), concurrency.len()], &prefill);
+        let (Some(target), Some(duration), Some(max_output_tokens), Some(prompts), Some(seed), true) =
+            (target, duration, max_output_tokens, prompts, seed, reading.errors.is_empty())
+        else {
+            reading.errors.sort_by_key(|e| e.field);
+            return Err(PlanErrors(reading.errors));
+        };
+        Ok(Self {
+            target,
+            model: optional(&draft.model),
+            name: optional(&draft.name),
+            contexts,
+            concurrency,
+            prefill,
+            duration,
+            max_output_tokens,
+            prompts,
+            seed,
+        })
+    }
+}
+
+fn read_prefill(reading: &mut Reading, text: &str) -> Prefill {
+    match text.trim() {
+        "" => Prefill::FromWarmUp,
+        "none" => Prefill::None,
+        list => Prefill::Cold(reading.list(Field::PrefillContexts, list)),
+    }
+}
+
+fn read_duration(reading: &mut Reading, text: &str) -> Option<Nanos> {
+    let duration = reading.take(Field::Duration, parse_duration(or_default(text, DEFAULT_DURATION)))?;
+    if (MIN_DURATION..=MAX_DURATION).contains(&duration) {
+        return Some(duration);
+    }
+    reading.wrong(Field::Duration, "a window is between 100ms and 24h long");
+    None
+}
+
+fn read_max_output(reading: &mut Reading, text: &str) -> Option<u32> {
+    let tokens = reading.take(Field::MaxOutput, parse_size_tokens(or_default(text, DEFAULT_MAX_OUTPUT)))?;
+    match u32::try_from(tokens) {
+        Ok(tokens @ 1..=1_048_576) => Some(tokens),
+        _ => {
+            reading.wrong(Field::MaxOutput, "between 1 and 1024K output tokens");
+            None
+        }
+    }
+}
+
+fn read_prompts(reading: &mut Reading, text: &str) -> Option<PromptMode> {
+    match text.trim() {
+        "" | "shared" => Some(PromptMode::Shared),
+        "unique" => Some(PromptMode::Unique),
+        "cold" => Some(PromptMode::Cold),
+        other => {
+            reading.wrong(Field::Prompts, format!("\"{other}\" is unknown: choose shared, unique or cold"));
+            None
+        }
+    }
+}
+
+fn read_seed(text: &str) -> Result<u64, String> {
+    let trimmed = or_default(text, "0");
+    trimmed.parse().map_err(|_reason_is_in_the_message| format!("\"{trimmed}\" is not a whole number"))
+}
+
+fn check_shape(reading: &mut Reading, draft: &PlanDraft, [contexts, levels]: [usize; 2], prefill: &Prefill) {
+    let prefill_rows = match prefill {
+        Prefill::Cold(own) => own.len(),
+        Prefill::FromWarmUp => contexts,
+        Prefill::None => 0,
+    };
+    // Bad items were named already: say "none given" only where nothing was typed.
+    let untyped = |text: &str| text.trim().is_empty();
+    let only_prefill = matches!(prefill, Prefill::Cold(own) if !own.is_empty());
+    if untyped(&draft.contexts) && (!only_prefill || !untyped(&draft.concurrency)) {
+        reading.wrong(Field::Contexts, "give at least one context length, for example 8K,16K");
+    }
+    if untyped(&draft.concurrency) && (!only_prefill || !untyped(&draft.contexts)) {
+        reading.wrong(Field::Concurrency, "give at least one number of requests at once, for example 1,2,4");
+    }
+    let cells = contexts * levels + prefill_rows;
+    if cells > MAX_CELLS {
+        reading.wrong(
+            Field::Contexts,
+            format!("{cells} cells are more than one run holds ({MAX_CELLS}): take fewer contexts or levels"),
+        );
+    }
+}
+
+fn join<T: ToString>(items: &[T]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+impl From<RunPlan> for PlanDraft {
+    fn from(plan: RunPlan) -> Self {
+        Self {
+            target: plan.target.0,
+            model: plan.model.unwrap_or_default(),
+            name: plan.name.unwrap_or_default(),
+            contexts: join(&plan.contexts),
+            concurrency: join(&plan.concurrency),
+            prefill_contexts: match &plan.prefill {
+                Prefill::FromWarmUp => String::new(),
+                Prefill::Cold(contexts) => join(contexts),
+                Prefill::None => "none".into(),
+            },
+            duration: duration_label(plan.duration),
+            max_output: plan.max_output_tokens.to_string(),
+            prompts: match plan.prompts {
+                PromptMode::Shared => "shared",
+                PromptMode::Unique => "unique",
+                PromptMode::Cold => "cold",
+            }
+            .into(),
+            seed: plan.seed.to_string(),
+        }
+    }
+}

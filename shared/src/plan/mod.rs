@@ -1,0 +1,162 @@
+//! What is to be measured. A [`RunPlan`] can't be wrong: it is only made from a [`PlanDraft`] that
+//! passed every check, and it is stored and sent as that draft.
+
+pub mod draft;
+pub mod field;
+
+use serde::{Deserialize, Serialize};
+
+pub use draft::PlanDraft;
+pub use field::{Field, FieldError, PlanErrors};
+
+use crate::{
+    id::{CellId, Phase},
+    target::Limits,
+    units::{Concurrency, Context, Nanos},
+};
+
+/// Most cells of one plan: the largest matrix the page is built for.
+pub const MAX_CELLS: usize = 1_024;
+
+/// How the prompts of a decode cell relate to each other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptMode {
+    /// One document for all slots; its prefix is cached before the cell.
+    #[default]
+    Shared,
+    /// A document per slot, each cached before the cell.
+    Unique,
+    /// A fresh document per request: nothing is cached.
+    Cold,
+}
+
+/// Where the prefill rows come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Prefill {
+    /// From the cold scout request that fills the cache for each decode context (one sample each).
+    FromWarmUp,
+    /// From cold requests of their own at these contexts, ascending.
+    Cold(Vec<Context>),
+    /// No prefill rows.
+    None,
+}
+
+/// The address of the server under test: scheme, host, port and base path, without `/v1`, a trailing slash,
+/// credentials, query or fragment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TargetUrl(String);
+
+impl TargetUrl {
+    /// The address as text, for example `http://127.0.0.1:8000`.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A valid plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "PlanDraft", into = "PlanDraft")]
+pub struct RunPlan {
+    target: TargetUrl,
+    model: Option<String>,
+    name: Option<String>,
+    contexts: Vec<Context>,
+    concurrency: Vec<Concurrency>,
+    prefill: Prefill,
+    duration: Nanos,
+    max_output_tokens: u32,
+    prompts: PromptMode,
+    seed: u64,
+}
+
+impl RunPlan {
+    /// The server.
+    pub const fn target(&self) -> &TargetUrl {
+        &self.target
+    }
+
+    /// The model to ask for; `None`: the first one the server offers.
+    pub fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
+    /// The run's name, if one was given.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Decode contexts, ascending, without repeats.
+    pub fn contexts(&self) -> &[Context] {
+        &self.contexts
+    }
+
+    /// Decode concurrency levels, ascending, without repeats.
+    pub fn concurrency(&self) -> &[Concurrency] {
+        &self.concurrency
+    }
+
+    /// Where prefill rows come from.
+    pub const fn prefill(&self) -> &Prefill {
+        &self.prefill
+    }
+
+    /// Length D of each decode window.
+    pub const fn duration(&self) -> Nanos {
+        self.duration
+    }
+
+    /// Most output tokens per request.
+    pub const fn max_output_tokens(&self) -> u32 {
+        self.max_output_tokens
+    }
+
+    /// How prompts relate to each other.
+    pub const fn prompts(&self) -> PromptMode {
+        self.prompts
+    }
+
+    /// Seed of all prompts and sampling.
+    pub const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Contexts of the prefill rows, ascending.
+    pub fn prefill_contexts(&self) -> &[Context] {
+        match &self.prefill {
+            Prefill::FromWarmUp => &self.contexts,
+            Prefill::Cold(contexts) => contexts,
+            Prefill::None => &[],
+        }
+    }
+
+    /// All cells in run order (method §2): prefill ascending; then decode: the lowest concurrency for every
+    /// context, the rest of the first row, then row by row. Prefill rows that come from warm-up finish with the first
+    /// decode cell of their context.
+    pub fn cells(&self) -> Vec<CellId> {
+        let one = Concurrency::new(1).expect("1 is in range");
+        let mut cells: Vec<CellId> = self
+            .prefill_contexts()
+            .iter()
+            .map(|&context| CellId { phase: Phase::Prefill, context, concurrency: one })
+            .collect();
+        let decode = |context, concurrency| CellId { phase: Phase::Decode, context, concurrency };
+        let Some((&first, rest)) = self.concurrency.split_first() else { return cells };
+        cells.extend(self.contexts.iter().map(|&context| decode(context, first)));
+        for &context in &self.contexts {
+            cells.extend(rest.iter().map(|&concurrency| decode(context, concurrency)));
+        }
+        cells
+    }
+
+    /// Whether a cell fits the model's context: prompt + answer ≤ the limit; `None` if the limit is unknown.
+    /// Prefill requests ask for one token.
+    pub fn fits_model_length(&self, cell: CellId, limits: Limits) -> Option<bool> {
+        let answer = match cell.phase {
+            Phase::Prefill => 1,
+            Phase::Decode => u64::from(self.max_output_tokens),
+        };
+        limits.max_model_len.map(|limit| cell.context.tokens() + answer <= limit)
+    }
+}

@@ -1,0 +1,1 @@
+//! The read-only sample run: one published page as data.

@@ -1,0 +1,168 @@
+//! The numbers of one cell (method §5). Not measured is `None`; nothing here is ever NaN.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    finding::Finding,
+    stats::{interval::Interval, summary::Summary},
+    trace::{FailureKind, StampSource, TokenSource},
+};
+
+/// Mean and maximum of a scraped engine gauge inside the window.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct GaugeSummary {
+    /// Scrapes inside the window.
+    pub n: u32,
+    /// Mean of them.
+    pub mean: f64,
+    /// Largest of them.
+    pub max: f64,
+}
+
+/// Requests of a cell by how they ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestCounts {
+    /// Started in ramp or window.
+    pub started: u64,
+    /// Completed inside the window.
+    pub completed: u64,
+    /// Closed by us at the end.
+    pub cut: u64,
+    /// Failed.
+    pub failed: u64,
+}
+
+/// All numbers of one cell. Times in seconds, rates in tokens per second.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CellStats {
+    /// Decode: tokens in the window ÷ D, all slots. Prefill: real prompt tokens ÷ median TTFT.
+    pub total_tok_s: Option<f64>,
+    /// 95 % interval of `total_tok_s`.
+    pub total_tok_s_interval: Option<Interval>,
+    /// What one user sees while text flows; one sample per slot.
+    pub per_request_tok_s: Option<Summary>,
+    /// `total_tok_s` ÷ C.
+    pub per_user_tok_s: Option<f64>,
+    /// First arrival − sent, over all requests whose first arrival falls in ramp or window.
+    pub ttft_s: Option<Summary>,
+    /// TTFT of the ramp's simultaneous C.
+    pub ttft_burst_s: Option<Summary>,
+    /// TTFT of restarts whose first arrival falls in the window.
+    pub ttft_steady_s: Option<Summary>,
+    /// TTFT with a cold prompt cache: prefill requests and scouts.
+    pub ttft_cold_s: Option<Summary>,
+    /// Time per output token (TPOT), one sample per request.
+    pub time_between_tokens_s: Option<Summary>,
+    /// Gap per token (ITL): gap ÷ k, counted k times.
+    pub itl_s: Option<Summary>,
+    /// Gap per arrival.
+    pub chunk_gap_s: Option<Summary>,
+    /// Sent to last arrival, completed requests only.
+    pub e2e_latency_s: Option<Summary>,
+    /// First byte to last byte handed to the kernel.
+    pub upload_s: Option<Summary>,
+    /// Requests by how they ended.
+    pub requests: Option<RequestCounts>,
+    /// Requests in flight: time integral over the window ÷ D.
+    pub active_requests: Option<f64>,
+    /// Requests past their first token: time integral over the window ÷ D.
+    pub decoding_requests: Option<f64>,
+    /// Output tokens in the window.
+    pub output_tokens: Option<u64>,
+    /// D, the window's length in seconds.
+    pub measured_for_s: Option<f64>,
+    /// Where tokens were counted.
+    pub token_source: Option<TokenSource>,
+    /// Output tokens ÷ events with text.
+    pub tokens_per_chunk: Option<f64>,
+    /// Real prompt tokens, median over requests that tell.
+    pub prompt_tokens: Option<u64>,
+    /// Share (0–1) of prompt tokens that came from the server's prefix cache, over requests that tell.
+    pub cached_share: Option<f64>,
+    /// The engine's own count of running requests in the window.
+    pub engine_running: Option<GaugeSummary>,
+    /// The engine's own count of waiting requests in the window.
+    pub engine_waiting: Option<GaugeSummary>,
+    /// The engine's KV cache use (0–1) in the window.
+    pub engine_kv_usage: Option<GaugeSummary>,
+    /// Who stamped the arrivals.
+    pub stamps: Option<StampSource>,
+    /// How late this process read the bytes: with process stamps the bound of the client's error.
+    pub client_lag_s: Option<Summary>,
+    /// Share (0–1) of reads whose stamp several events share because this process was late.
+    pub coalesced_share: Option<f64>,
+}
+
+/// The verdict on a finished cell (method §5), most severe first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "status", content = "kind")]
+pub enum CellStatus {
+    /// Too many requests failed, or a slot was dead too long; the most frequent reason.
+    Failed(FailureKind),
+    /// The engine would not become idle before the cell.
+    NotDrained,
+    /// Other traffic ran on the engine.
+    Contaminated,
+    /// Outputs repeated themselves.
+    LoopingOutput,
+    /// The window opened before every slot had a token.
+    RampIncomplete,
+    /// Requests waited for more than 5 % of the window.
+    RequestsQueued,
+    /// The engine threw requests out and started them again.
+    Preempted,
+    /// Fewer than 95 % of C decoded, only because of restarts.
+    UnderFilled,
+    /// This client could not keep up.
+    ClientLimited,
+    /// Nothing against the numbers is known.
+    Valid,
+}
+
+impl CellStatus {
+    /// The status in tables: the reference page's words where it has them.
+    pub fn label(self) -> String {
+        match self {
+            Self::Failed(kind) => format!("Failed: {}", kind.label()),
+            Self::NotDrained => "Failed: engine not idle".into(),
+            Self::Contaminated => "Contaminated".into(),
+            Self::LoopingOutput => "Looping output".into(),
+            Self::RampIncomplete => "Ramp incomplete".into(),
+            Self::RequestsQueued => "Requests queued".into(),
+            Self::Preempted => "Preempted".into(),
+            Self::UnderFilled => "Under-filled".into(),
+            Self::ClientLimited => "Client limited".into(),
+            Self::Valid => "Valid".into(),
+        }
+    }
+
+    /// Whether the cell has no numbers to stand on.
+    pub const fn is_failed(self) -> bool {
+        matches!(self, Self::Failed(_) | Self::NotDrained)
+    }
+}
+
+/// A finished cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CellResult {
+    /// The verdict.
+    pub status: CellStatus,
+    /// The numbers.
+    pub stats: CellStats,
+    /// What a reader should know.
+    pub findings: Vec<Finding>,
+    /// Requests that failed, by kind and text, with their count; at most 10 rows.
+    pub failures: Vec<FailureGroup>,
+}
+
+/// Failed requests that said the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailureGroup {
+    /// The class.
+    pub kind: FailureKind,
+    /// What came, in words.
+    pub text: String,
+    /// How many requests.
+    pub count: u64,
+}

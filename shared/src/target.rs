@@ -1,0 +1,91 @@
+//! What is known about the server under test. Everything is optional: unknown is `None`, never 0.
+
+use serde::{Deserialize, Serialize};
+
+/// The machine behind the server.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HardwareFacts {
+    /// `Discrete GPU`, `CPU only` …
+    pub kind: Option<String>,
+    /// Name of one GPU.
+    pub gpu: Option<String>,
+    /// GPUs that the server uses.
+    pub gpu_count: Option<u32>,
+    /// Memory of all of them, GB as the vendor counts.
+    pub vram_total_gb: Option<f64>,
+    /// Memory of one of them, GB.
+    pub vram_each_gb: Option<f64>,
+    /// Operating system.
+    pub os: Option<String>,
+}
+
+/// The program that serves the model.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EngineFacts {
+    /// `vllm`, `sglang`, `llama.cpp` … or `openai-compatible`.
+    pub engine: Option<String>,
+    /// Its version.
+    pub version: Option<String>,
+    /// Weights and KV format, for example `MXFP4+FP8`.
+    pub quantization: Option<String>,
+    /// `cuda`, `rocm`, `cpu` …
+    pub backend: Option<String>,
+    /// Where its source lives.
+    pub repository: Option<String>,
+    /// Build flavour.
+    pub build: Option<String>,
+}
+
+/// What the server can hold, in tokens and requests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Limits {
+    /// Longest prompt + answer, tokens.
+    pub max_model_len: Option<u64>,
+    /// Most requests decoding at once.
+    pub max_sequences: Option<u32>,
+    /// Tokens that the KV cache holds.
+    pub kv_tokens: Option<u64>,
+}
+
+/// A target that is a simulator says so, and how fast its clock runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SimulatedFacts {
+    /// The simulator's preset.
+    pub preset: String,
+    /// Simulated seconds per real second. The run's own clock runs at the same factor, so its
+    /// times and rates are simulated ones.
+    pub clock_factor: f64,
+    /// The simulator's seed.
+    pub seed: u64,
+}
+
+/// Everything the probe found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TargetFacts {
+    /// The base address, without `/v1` and without credentials.
+    pub base_url: String,
+    /// The name under which requests ask for the model.
+    pub served_model: Option<String>,
+    /// The model itself (repository name or path).
+    pub model: Option<String>,
+    /// Its revision.
+    pub revision: Option<String>,
+    /// All models on offer.
+    pub models: Vec<String>,
+    /// The engine.
+    pub engine: EngineFacts,
+    /// The machine.
+    pub hardware: HardwareFacts,
+    /// Its limits.
+    pub limits: Limits,
+    /// How it was started, secrets removed.
+    pub launch_command: Option<String>,
+    /// Set when the server is a simulator.
+    pub simulated: Option<SimulatedFacts>,
+    /// What the reader should know, in sentences.
+    pub warnings: Vec<String>,
+}
