@@ -1,9 +1,17 @@
 //! Talking to the target. `stream` is the hot path: one request and its stream, stamped by the kernel in `stamped`,
 //! recorded by `record`. Everything that isn't measured goes through reqwest in `probe`.
 
+mod answer;
 mod body;
 mod counters;
+mod failure;
+mod link;
+mod quiet;
+mod record;
+mod settle;
+mod stamped;
 mod stream;
+mod tls;
 
 use speedmatrix_shared::{plan::TargetUrl, trace::RequestTrace, units::Nanos};
 
