@@ -44,10 +44,8 @@ pub struct Metric {
     pub get: fn(&CellResult) -> Option<f64>,
     /// That number as text, unit included where the reference page includes it.
     pub show: fn(Option<f64>) -> String,
-    /// The interval around it.
-    pub interval: fn(&CellResult) -> Option<Interval>,
-    /// How many samples it rests on; use [`Metric::n`].
-    pub samples: fn(&CellResult) -> Option<u64>,
+    interval: Option<fn(&CellResult) -> Option<Interval>>,
+    samples: Option<fn(&CellResult) -> Option<u64>>,
     /// How it is computed.
     pub formula: &'static str,
     /// Over what it is computed.
@@ -64,12 +62,27 @@ impl Metric {
         (self.show)((self.get)(result))
     }
 
+    /// The 95 % interval around the number.
+    pub fn interval(&self, result: &CellResult) -> Option<Interval> {
+        self.interval.and_then(|get| get(result))
+    }
+
+    /// Whether cells may have an interval for it.
+    pub const fn has_interval(&self) -> bool {
+        self.interval.is_some()
+    }
+
+    /// Whether it is a statistic over samples, so that n belongs beside it.
+    pub const fn has_n(&self) -> bool {
+        self.samples.is_some()
+    }
+
     /// How many samples the number rests on; `None` if that is not known, as for imported pages, which give
     /// one value without its n.
     pub fn n(&self, result: &CellResult, origin: Option<Origin>) -> Option<u64> {
         match origin {
             Some(Origin::Imported) => None,
-            _ => (self.samples)(result),
+            _ => self.samples.and_then(|get| get(result)),
         }
     }
 

@@ -25,8 +25,8 @@ const ROW: Metric = Metric {
     phases: DECODE,
     get: |_| None,
     show: format::decimal1,
-    interval: |_| None,
-    samples: |_| None,
+    interval: None,
+    samples: None,
     formula: "",
     population: "requests that did not fail",
     source: "arrivals, stamped by the client",
@@ -43,6 +43,11 @@ fn n(summary: Option<Summary>) -> Option<u64> {
 
 fn requests(result: &CellResult, pick: fn(RequestCounts) -> u64) -> Option<f64> {
     result.stats.requests.map(|counts| pick(counts) as f64)
+}
+
+/// Counts that imported pages do not tell: no cell ends without a request started, so 0 started means unknown.
+fn told(result: &CellResult, pick: fn(RequestCounts) -> u64) -> Option<f64> {
+    result.stats.requests.filter(|counts| counts.started > 0).map(|counts| pick(counts) as f64)
 }
 
 fn mean(gauge: Option<GaugeSummary>) -> Option<f64> {
@@ -66,7 +71,7 @@ pub static METRICS: &[Metric] = &[
         phases: BOTH,
         get: |r| r.stats.total_tok_s,
         show: format::rate,
-        interval: |r| r.stats.total_tok_s_interval,
+        interval: Some(|r| r.stats.total_tok_s_interval),
         formula: "decode: tokens that arrived in [t0, t0 + D) ÷ D; prefill: real prompt tokens ÷ median TTFT",
         population: "all slots; tokens of failed requests are left out",
         caveat: "The interval of one window holds no run-to-run variation. Prefill speed is apparent: queue, \
@@ -83,7 +88,7 @@ pub static METRICS: &[Metric] = &[
         better: Better::Higher,
         get: |r| median(r.stats.per_request_tok_s),
         show: format::rate,
-        samples: |r| n(r.stats.per_request_tok_s),
+        samples: Some(|r| n(r.stats.per_request_tok_s)),
         formula: "per slot: tokens in the window that are not in a request's first arrival ÷ time in the window \
                   between a request's first and last arrival; median over slots",
         population: "slots with at least 2 s or 32 tokens of it",
@@ -101,7 +106,7 @@ pub static METRICS: &[Metric] = &[
         phases: BOTH,
         get: |r| median(r.stats.ttft_s),
         show: format::ttft,
-        samples: |r| n(r.stats.ttft_s),
+        samples: Some(|r| n(r.stats.ttft_s)),
         formula: "first arrival − first byte sent; median",
         population: "requests whose first arrival falls in ramp or window",
         caveat: "In decode cells the prompt cache is warm, and most samples come from the start burst, in which \
@@ -118,7 +123,7 @@ pub static METRICS: &[Metric] = &[
         better: Better::Lower,
         get: |r| median(r.stats.time_between_tokens_s),
         show: format::between_tokens,
-        samples: |r| n(r.stats.time_between_tokens_s),
+        samples: Some(|r| n(r.stats.time_between_tokens_s)),
         formula: "per request: (last − first arrival in the window) ÷ tokens after that first arrival; median",
         population: "requests with at least 2 arrivals in the window",
         caveat: "An average over each request: it hides pauses; see gaps per token.",
@@ -201,7 +206,7 @@ pub static METRICS: &[Metric] = &[
         better: Better::Lower,
         get: |r| median(r.stats.ttft_burst_s),
         show: format::ttft,
-        samples: |r| n(r.stats.ttft_burst_s),
+        samples: Some(|r| n(r.stats.ttft_burst_s)),
         formula: "first arrival − first byte sent; median",
         population: "the first request of each slot, all sent at once",
         ..ROW
@@ -216,7 +221,7 @@ pub static METRICS: &[Metric] = &[
         better: Better::Lower,
         get: |r| median(r.stats.ttft_steady_s),
         show: format::ttft,
-        samples: |r| n(r.stats.ttft_steady_s),
+        samples: Some(|r| n(r.stats.ttft_steady_s)),
         formula: "first arrival − first byte sent; median",
         population: "later requests of each slot whose first arrival falls in the window",
         ..ROW
@@ -232,7 +237,7 @@ pub static METRICS: &[Metric] = &[
         phases: BOTH,
         get: |r| median(r.stats.ttft_cold_s),
         show: format::ttft,
-        samples: |r| n(r.stats.ttft_cold_s),
+        samples: Some(|r| n(r.stats.ttft_cold_s)),
         formula: "first arrival − first byte sent; median",
         population: "prefill requests, and the scouts that fill the cache before a decode cell",
         ..ROW
@@ -247,7 +252,7 @@ pub static METRICS: &[Metric] = &[
         better: Better::Lower,
         get: |r| median(r.stats.itl_s),
         show: format::between_tokens,
-        samples: |r| n(r.stats.itl_s),
+        samples: Some(|r| n(r.stats.itl_s)),
         formula: "gap between two arrivals ÷ k tokens of the later one, counted k times; median",
         population: "arrivals in the window after a request's first",
         caveat: "Tokens of one arrival share its gap equally: what really lay between them is not seen.",
@@ -263,7 +268,7 @@ pub static METRICS: &[Metric] = &[
         better: Better::Lower,
         get: |r| r.stats.itl_s.and_then(|s| s.p99),
         show: format::between_tokens,
-        samples: |r| n(r.stats.itl_s),
+        samples: Some(|r| n(r.stats.itl_s)),
         formula: "as gap per token, 99th percentile (type 7)",
         population: "arrivals in the window after a request's first; hidden below 100 tokens",
         ..ROW
@@ -277,7 +282,7 @@ pub static METRICS: &[Metric] = &[
         better: Better::Lower,
         get: |r| median(r.stats.chunk_gap_s),
         show: format::between_tokens,
-        samples: |r| n(r.stats.chunk_gap_s),
+        samples: Some(|r| n(r.stats.chunk_gap_s)),
         formula: "gap between two arrivals; median",
         population: "arrivals in the window after a request's first",
         ..ROW
@@ -291,7 +296,7 @@ pub static METRICS: &[Metric] = &[
         better: Better::Lower,
         get: |r| r.stats.chunk_gap_s.and_then(|s| s.p99),
         show: format::between_tokens,
-        samples: |r| n(r.stats.chunk_gap_s),
+        samples: Some(|r| n(r.stats.chunk_gap_s)),
         formula: "gap between two arrivals, 99th percentile (type 7)",
         population: "arrivals in the window after a request's first; hidden below 100 gaps",
         ..ROW
@@ -306,7 +311,7 @@ pub static METRICS: &[Metric] = &[
         better: Better::Lower,
         get: |r| median(r.stats.e2e_latency_s),
         show: format::seconds,
-        samples: |r| n(r.stats.e2e_latency_s),
+        samples: Some(|r| n(r.stats.e2e_latency_s)),
         formula: "last arrival − first byte sent; median",
         population: "completed requests only",
         caveat: "Depends on the length of the answers.",
@@ -322,7 +327,7 @@ pub static METRICS: &[Metric] = &[
         phases: BOTH,
         get: |r| median(r.stats.upload_s),
         show: format::between_tokens,
-        samples: |r| n(r.stats.upload_s),
+        samples: Some(|r| n(r.stats.upload_s)),
         formula: "last − first byte handed to the kernel; median",
         source: "the client's send times",
         caveat: "It is part of the time to first token.",
@@ -335,7 +340,7 @@ pub static METRICS: &[Metric] = &[
         label: "Started requests",
         unit: "requests",
         phases: BOTH,
-        get: |r| requests(r, |c| c.started),
+        get: |r| told(r, |c| c.started),
         show: format::whole,
         formula: "requests started in ramp or window",
         population: "all requests",
@@ -349,7 +354,7 @@ pub static METRICS: &[Metric] = &[
         label: "Requests cut at the end",
         unit: "requests",
         phases: BOTH,
-        get: |r| requests(r, |c| c.cut),
+        get: |r| told(r, |c| c.cut),
         show: format::whole,
         formula: "requests that the client closed when the window was over",
         population: "all requests",
@@ -364,7 +369,7 @@ pub static METRICS: &[Metric] = &[
         unit: "requests",
         better: Better::Lower,
         phases: BOTH,
-        get: |r| requests(r, |c| c.failed),
+        get: |r| told(r, |c| c.failed),
         show: format::whole,
         formula: "requests that ended in a failure",
         population: "all requests",
@@ -430,7 +435,7 @@ pub static METRICS: &[Metric] = &[
         label: "Running requests, as the engine says",
         unit: "requests",
         get: |r| mean(r.stats.engine_running),
-        samples: |r| scrapes(r.stats.engine_running),
+        samples: Some(|r| scrapes(r.stats.engine_running)),
         formula: "mean of the engine's gauge",
         population: "scrapes inside the window",
         source: "the engine's metrics",
@@ -444,7 +449,7 @@ pub static METRICS: &[Metric] = &[
         unit: "requests",
         better: Better::Lower,
         get: |r| mean(r.stats.engine_waiting),
-        samples: |r| scrapes(r.stats.engine_waiting),
+        samples: Some(|r| scrapes(r.stats.engine_waiting)),
         formula: "mean of the engine's gauge",
         population: "scrapes inside the window",
         source: "the engine's metrics",
@@ -458,7 +463,7 @@ pub static METRICS: &[Metric] = &[
         unit: "%",
         get: |r| mean(r.stats.engine_kv_usage),
         show: format::percent,
-        samples: |r| scrapes(r.stats.engine_kv_usage),
+        samples: Some(|r| scrapes(r.stats.engine_kv_usage)),
         formula: "mean of the engine's gauge",
         population: "scrapes inside the window",
         source: "the engine's metrics",
@@ -474,7 +479,7 @@ pub static METRICS: &[Metric] = &[
         phases: BOTH,
         get: |r| median(r.stats.client_lag_s),
         show: format::lag,
-        samples: |r| n(r.stats.client_lag_s),
+        samples: Some(|r| n(r.stats.client_lag_s)),
         formula: "time of reading − time of the stamp; median",
         population: "reads in the window",
         source: "the client",
@@ -491,7 +496,7 @@ pub static METRICS: &[Metric] = &[
         phases: BOTH,
         get: |r| r.stats.client_lag_s.and_then(|s| s.p99),
         show: format::lag,
-        samples: |r| n(r.stats.client_lag_s),
+        samples: Some(|r| n(r.stats.client_lag_s)),
         formula: "time of reading − time of the stamp, 99th percentile (type 7)",
         population: "reads in the window; hidden below 100",
         source: "the client",
