@@ -3,6 +3,10 @@
 
 mod body;
 mod counters;
+pub mod http;
+pub mod probe;
+pub mod prometheus;
+pub mod tokenize;
 mod stream;
 
 use speedmatrix_shared::{plan::TargetUrl, trace::RequestTrace, units::Nanos};
