@@ -1,7 +1,7 @@
 //! Single requests outside of load: calibration, scouts, probes of the cache, cold prefill.
 
 use speedmatrix_shared::{
-    trace::{RequestEnd, RequestFailure, RequestTrace},
+    trace::{FailureKind, RequestEnd, RequestFailure, RequestTrace},
     units::Nanos,
 };
 use tokio_util::sync::CancellationToken;
@@ -64,15 +64,29 @@ pub(super) fn ttft(trace: &RequestTrace) -> Option<Nanos> {
     Some(trace.first_arrival()?.since(trace.send_started?))
 }
 
-/// The failure, if it failed.
-pub(super) const fn failure(trace: &RequestTrace) -> Option<&RequestFailure> {
+/// Why a one-token request was of no use. An empty answer is no such reason: the prompt was read.
+pub(super) fn failure(trace: &RequestTrace) -> Option<&RequestFailure> {
     match &trace.end {
-        RequestEnd::Failed(failure) => Some(failure),
-        RequestEnd::Completed { .. } | RequestEnd::Cut => None,
+        RequestEnd::Failed(failure) if failure.kind != FailureKind::EmptyOutput => Some(failure),
+        RequestEnd::Failed(_) | RequestEnd::Completed { .. } | RequestEnd::Cut => None,
     }
 }
 
 /// Prompt tokens as the server counted them.
 pub(super) fn prompt_tokens(trace: &RequestTrace) -> Option<u64> {
     trace.usage.and_then(|usage| usage.prompt_tokens)
+}
+
+/// Whether the same request would fail again, however often it is sent.
+pub(super) const fn is_hopeless(kind: FailureKind) -> bool {
+    matches!(
+        kind,
+        FailureKind::ContextOverflow
+            | FailureKind::Auth
+            | FailureKind::NotFound
+            | FailureKind::BadRequest
+            | FailureKind::Redirect
+            | FailureKind::NotAStream
+            | FailureKind::UnsupportedEncoding
+    )
 }

@@ -139,9 +139,7 @@ impl Bench {
         loop {
             let recipe = Recipe { requests: Arc::clone(&self.requests), ..prompt.0.clone() };
             let trace = self.send_one(&recipe, prompt.1, 0).await?;
-            let Some(failure) = failure(&trace).filter(|failure| failure.kind != FailureKind::EmptyOutput) else {
-                return Ok(trace);
-            };
+            let Some(failure) = failure(&trace) else { return Ok(trace) };
             let mut dialect = self.requests.dialect().clone();
             if let Some(change) = dialect.learn(failure) {
                 self.requests = Arc::new(self.requests.as_ref().clone().with_dialect(dialect));
