@@ -130,8 +130,9 @@ impl Bench {
         if let Some(failed) = failure(&probe) {
             return Err(Unprepared::Request(failed.clone()));
         }
-        let counters = hits_before.zip(self.prefix_hits().await).zip(prompt_tokens(&probe));
-        let by_counters = counters.is_some_and(|((before, after), prompt)| after - before >= prompt as f64 * HIT_SHARE);
+        let prompt = prompt_tokens(&probe).unwrap_or(context.tokens());
+        let counters = hits_before.zip(self.prefix_hits().await);
+        let by_counters = counters.is_some_and(|(before, after)| after - before >= prompt as f64 * HIT_SHARE);
         let proven = by_counters || self.is_hit(context, &probe);
         if proven {
             self.note(context, &[], &[probe]);
