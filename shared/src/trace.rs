@@ -30,6 +30,16 @@ pub enum StampSource {
     Process,
 }
 
+impl StampSource {
+    /// Plain words for tables and tooltips.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Kernel => "stamped by kernel",
+            Self::Process => "stamped by process",
+        }
+    }
+}
+
 /// Where a request's token count comes from; never silently mixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

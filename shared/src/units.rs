@@ -41,6 +41,7 @@ impl Nanos {
     }
 
     /// The time from `earlier` to `self`; 0 if `earlier` is later.
+    #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
         Self(self.0.saturating_sub(earlier.0))
     }

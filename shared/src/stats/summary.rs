@@ -20,3 +20,11 @@ pub struct Summary {
     /// Largest.
     pub max: f64,
 }
+
+impl Summary {
+    /// A value without its sample, as imported pages give it: n is 1 because it must be something, and what
+    /// shows n leaves it out for imported runs ([`crate::metric::Metric::n`]).
+    pub const fn point(value: f64) -> Self {
+        Self { n: 1, min: value, mean: value, p50: value, p90: None, p99: None, max: value }
+    }
+}
