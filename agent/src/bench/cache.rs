@@ -1,7 +1,6 @@
 //! Fills the prefix cache before a decode cell and proves that it is filled (method §3).
 
 use speedmatrix_shared::{
-    finding::{Finding, Severity},
     id::CellId,
     plan::PromptMode,
     trace::{RequestFailure, RequestTrace},
@@ -33,7 +32,18 @@ pub(super) struct Prepared {
     pub(super) supplies: Vec<Supply>,
     /// Requests that found a cold cache.
     pub(super) cold: Vec<RequestTrace>,
-    pub(super) findings: Vec<Finding>,
+    pub(super) proof: Proof,
+}
+
+/// Whether the cache is known to be filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Proof {
+    /// The cell's prompts are cold on purpose.
+    NotWanted,
+    /// A request hit.
+    Shown,
+    /// No request is known to have hit.
+    Missing,
 }
 
 /// Why a cell could not be prepared.
@@ -74,14 +84,14 @@ impl Bench {
         self.note(cell.context, &misses, &hits);
         let proven = misses.is_empty() || self.prove(cell.context, &scouts).await?;
         cold.extend(misses);
-        let findings = if proven { Vec::new() } else { vec![not_proven()] };
         let recipe = self.recipe(cell.context, self.plan.max_output_tokens()).await?;
         let first = scouts.documents.first().expect("every mode but cold has a document");
         let kept = |slot: u64| {
             let document = scouts.documents.get(slot as usize).unwrap_or(first);
             Supply::kept(recipe.clone(), slot, document.clone())
         };
-        Ok(Prepared { supplies: (0..slots).map(kept).collect(), cold, findings })
+        let proof = if proven { Proof::Shown } else { Proof::Missing };
+        Ok(Prepared { supplies: (0..slots).map(kept).collect(), cold, proof })
     }
 
     async fn fresh_prompts(&mut self, cell: CellId, slots: u64) -> Result<Prepared, Halt> {
@@ -89,7 +99,7 @@ impl Bench {
         let first = self.fresh_used;
         self.fresh_used += slots << 20;
         let fresh = |slot| Supply::fresh(recipe.clone(), slot, first, self.serving.clone());
-        Ok(Prepared { supplies: (0..slots).map(fresh).collect(), cold: Vec::new(), findings: Vec::new() })
+        Ok(Prepared { supplies: (0..slots).map(fresh).collect(), cold: Vec::new(), proof: Proof::NotWanted })
     }
 
     /// One scout per document, sent again with a corrected length if that was off. The first one's trace comes first.
@@ -130,8 +140,9 @@ impl Bench {
         if let Some(failed) = failure(&probe) {
             return Err(Unprepared::Request(failed.clone()));
         }
-        let counters = hits_before.zip(self.prefix_hits().await).zip(prompt_tokens(&probe));
-        let by_counters = counters.is_some_and(|((before, after), prompt)| after - before >= prompt as f64 * HIT_SHARE);
+        let prompt = prompt_tokens(&probe).unwrap_or(context.tokens());
+        let counters = hits_before.zip(self.prefix_hits().await);
+        let by_counters = counters.is_some_and(|(before, after)| after - before >= prompt as f64 * HIT_SHARE);
         let proven = by_counters || self.is_hit(context, &probe);
         if proven {
             self.note(context, &[], &[probe]);
@@ -166,13 +177,4 @@ impl Bench {
 pub(super) struct Scouts {
     pub(super) documents: Vec<Document>,
     pub(super) traces: Vec<RequestTrace>,
-}
-
-fn not_proven() -> Finding {
-    Finding {
-        code: "cache_not_proven".to_owned(),
-        severity: Severity::Warning,
-        text: "the prompt cache was filled before the cell, but a probe request showed no hit: ttft may be that of cold prompts"
-            .to_owned(),
-    }
 }

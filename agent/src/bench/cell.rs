@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use speedmatrix_shared::{
     event::RunEvent,
+    finding::rules::Asked,
     gauge::CellPhase,
     id::CellId,
     plan::PromptMode,
@@ -80,15 +81,20 @@ impl Bench {
             Err(Unprepared::Halt(halt)) => return Err(halt),
             Err(Unprepared::Request(failure)) => return self.finish(cell, verdict::failed(&failure, &[])).await,
         };
-        let Prepared { supplies, cold, findings } = prepared;
+        let Prepared { supplies, cold, proof } = prepared;
         let mut slots = Vec::new();
         for supply in supplies {
             slots.push(Slot { connection: self.connection()?, supply });
         }
         let load = closed_loop(slots, self.clock, self.idle_limit(cell)).await;
         let measured = self.measure(cell, load).await?;
-        let result = verdict::decode(cell, &measured, &cold, findings);
+        let result = verdict::decode(cell, self.asked(cell), &measured, &cold, proof);
         self.finish(cell, result).await
+    }
+
+    /// What the plan asks of a cell.
+    pub(super) fn asked(&self, cell: CellId) -> Asked {
+        Asked::new(cell.context, self.plan.prompts())
     }
 
     /// Waits for an idle engine; the load that would not go away, if it didn't become idle.

@@ -5,6 +5,7 @@ use speedmatrix_shared::{
     gauge::CellPhase,
     id::{CellId, Phase},
     plan::PromptMode,
+    stats::cell::CellResult,
     trace::RequestTrace,
     units::{Concurrency, Context, Nanos},
 };
@@ -57,7 +58,7 @@ impl Bench {
             }
         }
         self.note(cell.context, &traces, &[]);
-        self.finish(cell, verdict::prefill(cell, &traces)).await
+        self.finish(cell, CellResult::prefill(&traces, self.asked(cell))).await
     }
 
     /// Fills the prefix cache for the decode cells of `context` and tells the prefill row from that one cold request.
@@ -82,7 +83,7 @@ impl Bench {
         };
         let traces: Vec<RequestTrace> = trace.into_iter().collect();
         self.note(context, &traces, &[]);
-        self.finish(cell, verdict::prefill(cell, &traces)).await?;
+        self.finish(cell, CellResult::prefill(&traces, self.asked(cell))).await?;
         Ok(traces.into_iter().next().filter(|trace| failure(trace).is_none()))
     }
 }

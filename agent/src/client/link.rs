@@ -171,7 +171,7 @@ pub(crate) fn is_stale(error: &hyper::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use speedmatrix_shared::plan::parse_target;
+    use speedmatrix_shared::plan::draft::parse_target;
 
     use super::*;
     use crate::secret::Secret;
