@@ -11,10 +11,12 @@ pub fn remove(id: &str) {
     }
 }
 
-/// Moves the focus to the element with this id; says whether it is there.
-pub fn focus(id: &str) -> bool {
-    let Some(element) = document().get_element_by_id(id) else { return false };
-    element.dyn_into::<web_sys::HtmlElement>().is_ok_and(|element| element.focus().is_ok())
+/// Moves the focus to the element with this id, if it is there.
+pub fn focus(id: &str) {
+    let element = document().get_element_by_id(id).and_then(|e| e.dyn_into::<web_sys::HtmlElement>().ok());
+    if let Some(element) = element {
+        element.focus().ok();
+    }
 }
 
 /// Moves the focus to the page's content without scrolling, as after a change of page.

@@ -94,9 +94,9 @@ pub fn Keys() -> impl IntoView {
             Action::Runs => navigate("/", NavigateOptions::default()),
             Action::NewRun => navigate("/new", NavigateOptions::default()),
             Action::Theme => theme.update(|theme| *theme = theme.switched()),
-            Action::Matrix => drop(browser::focus(FIRST_CELL)),
-            Action::Metric => drop(browser::focus(METRIC_CHOICE)),
-            Action::Export => drop(browser::focus(EXPORT_BUTTON)),
+            Action::Matrix => browser::focus(FIRST_CELL),
+            Action::Metric => browser::focus(METRIC_CHOICE),
+            Action::Export => browser::focus(EXPORT_BUTTON),
         }
     });
     on_cleanup(move || handle.remove());
