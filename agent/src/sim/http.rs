@@ -17,7 +17,7 @@ pub(super) const BODY_LIMIT_BYTES: u64 = 64 << 20;
 /// Bytes that a client may send ahead while its answer is streamed.
 const AHEAD_LIMIT_BYTES: usize = 64 << 10;
 /// A connection without a request, as long as common proxies keep one.
-const IDLE_LIMIT: Duration = Duration::from_secs(120);
+const IDLE_LIMIT: Duration = Duration::from_mins(2);
 const HEAD_TIME_LIMIT: Duration = Duration::from_secs(10);
 /// Silence in the middle of a body, or a client that doesn't take its answer.
 const STALL_LIMIT: Duration = Duration::from_secs(30);
@@ -247,7 +247,7 @@ pub(super) async fn client_left(read: &mut OwnedReadHalf, buffer: &mut BytesMut)
             return;
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// The head at the start of `buffer` and its length, or `None` while it isn't complete.
@@ -285,15 +285,13 @@ fn parse(buffer: &[u8]) -> Result<Option<(Head, usize)>, Unread> {
             "authorization" => head.authorization = Some(value.to_owned()),
             "x-request-id" => head.request_id = Some(harmless(value)).filter(|id| !id.is_empty()),
             "content-length" => {
-                head.body = BodyKind::Bytes(
-                    value
-                        .parse()
-                        .map_err(|_| bad("content-length is no number"))?,
-                );
+                head.body = BodyKind::Bytes(value.parse().map_err(|error| {
+                    bad(&format!("content-length `{value}` is no number: {error}"))
+                })?);
             }
             "transfer-encoding" => head.body = BodyKind::Chunked,
             "expect" if value.eq_ignore_ascii_case("100-continue") => {
-                head.expects = Expects::Continue
+                head.expects = Expects::Continue;
             }
             "connection" if value.eq_ignore_ascii_case("close") => head.after = After::Close,
             _ => {}

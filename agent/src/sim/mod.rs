@@ -25,8 +25,11 @@ mod render;
 mod routes;
 mod schedule;
 mod script;
+mod sequence;
 mod text;
 mod thread;
+mod tokens;
+mod wire;
 
 #[cfg(test)]
 mod tests;
