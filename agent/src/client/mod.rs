@@ -5,13 +5,17 @@ mod answer;
 mod body;
 mod counters;
 mod failure;
+pub mod http;
 mod link;
+pub mod probe;
+pub mod prometheus;
 mod quiet;
 mod record;
 mod settle;
 mod stamped;
 mod stream;
 mod tls;
+pub mod tokenize;
 
 use speedmatrix_shared::{plan::TargetUrl, trace::RequestTrace, units::Nanos};
 

@@ -1,1 +1,5 @@
 //! The one integration binary: whole rooms against the simulator, on port 0.
+
+mod rig;
+mod trouble;
+mod truth;
