@@ -219,3 +219,20 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Maybe<T> {
         deserializer.deserialize_any(MaybeVisitor(std::marker::PhantomData))
     }
 }
+
+/// What most chunks don't have: behind a pointer, so that the others needn't move its room about. `T` is lenient itself.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Rare<T>(pub(super) Option<Box<T>>);
+
+impl<T> Default for Rare<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Rare<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value: Option<T> = Option::deserialize(deserializer)?;
+        Ok(Self(value.map(Box::new)))
+    }
+}

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{
     Decoded, Delta, ServerError, ToolFragment, UsageReport,
-    json::{Count, List, Maybe, Words},
+    json::{Count, List, Maybe, Rare, Words},
 };
 
 #[derive(Deserialize)]
@@ -21,7 +21,7 @@ struct Chunk<'a> {
     #[serde(default)]
     usage: Maybe<Usage>,
     #[serde(default)]
-    timings: Maybe<Timings>,
+    timings: Rare<Maybe<Timings>>,
     #[serde(default)]
     error: Option<serde_json::Value>,
     #[serde(borrow, default)]
@@ -35,8 +35,8 @@ struct Choice<'a> {
     #[serde(borrow, default)]
     delta: Maybe<Message<'a>>,
     /// Of an answer that is not streamed.
-    #[serde(borrow, default)]
-    message: Maybe<Message<'a>>,
+    #[serde(borrow, default = "Rare::default")]
+    message: Rare<Maybe<Message<'a>>>,
     /// Of the completions interface.
     #[serde(borrow, default)]
     text: Words<'a>,
@@ -55,11 +55,11 @@ struct Message<'a> {
     reasoning: Words<'a>,
     #[serde(borrow, default)]
     reasoning_content: Words<'a>,
-    #[serde(borrow, default = "List::default")]
-    tool_calls: List<ToolCall<'a>>,
+    #[serde(borrow, default = "Rare::default")]
+    tool_calls: Rare<List<ToolCall<'a>>>,
     /// What tool calls were called before there could be several.
-    #[serde(borrow, default)]
-    function_call: Maybe<Function<'a>>,
+    #[serde(borrow, default = "Rare::default")]
+    function_call: Rare<Maybe<Function<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -139,7 +139,11 @@ pub fn decode<'a>(data: &'a [u8], scratch: &'a mut String) -> Decoded<'a> {
 fn delta(chunk: Chunk<'_>) -> Delta<'_> {
     let error = error(&chunk);
     let mut out = Delta {
-        usage: chunk.usage.0.map(report).or_else(|| chunk.timings.0.and_then(timings_report)),
+        usage: chunk
+            .usage
+            .0
+            .map(report)
+            .or_else(|| chunk.timings.0.and_then(|timings| timings.0.and_then(timings_report))),
         error,
         model: non_empty(chunk.model),
         ..Delta::default()
@@ -159,14 +163,16 @@ fn add_choice<'a>(out: &mut Delta<'a>, choice: Choice<'a>) {
         return; // counted with the first one: an event with text is one event
     }
     append(&mut out.content, choice.text.0);
-    for message in [choice.delta.0, choice.message.0].into_iter().flatten() {
+    for message in choice.delta.0.into_iter().chain(choice.message.0.and_then(|message| message.0)) {
         append(&mut out.content, message.content.0);
         append(&mut out.reasoning, one_reasoning(message.reasoning.0, message.reasoning_content.0));
-        for call in message.tool_calls.into_iter() {
+        for call in message.tool_calls.0.into_iter().flat_map(|calls| calls.into_iter()) {
             let function = call.function.0;
             out.tools.extend(function.map(|function| fragment(call.index.0, function)));
         }
-        out.tools.extend(message.function_call.0.map(|function| fragment(Some(0), function)));
+        out.tools.extend(
+            message.function_call.0.and_then(|function| function.0).map(|function| fragment(Some(0), function)),
+        );
     }
 }
 
