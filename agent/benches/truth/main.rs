@@ -21,7 +21,9 @@ fn main() -> io::Result<()> {
         ["serve-sim", preset, recording] => simulator::serve(preset, recording),
         ["client", job] => work(job, ours::run),
         ["bare", job] => work(job, bare::run),
-        _ => table(&all()?),
+        [] => table(&all()?),
+        // A test runner that lists tests, or a word too much: there is nothing but the table here.
+        _ => Ok(()),
     }
 }
 
