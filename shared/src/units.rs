@@ -190,6 +190,9 @@ impl Concurrency {
     /// Most requests at once that a plan may ask for; the client is certified up to here.
     pub const MAX: u32 = 1_024;
 
+    /// One request at a time.
+    pub const ONE: Self = Self(1);
+
     /// `requests` at once; an error outside 1 … [`Self::MAX`].
     pub fn new(requests: u32) -> Result<Self, UnitError> {
         if (1..=Self::MAX).contains(&requests) {

@@ -4,7 +4,7 @@ use super::table;
 use crate::{
     event::Origin,
     facts::{self, Fact},
-    finding::{Finding, rules::run_findings},
+    finding::{Finding, run::run_findings},
     format,
     state::RunState,
 };
