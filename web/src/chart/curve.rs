@@ -20,6 +20,8 @@ pub struct Point {
     pub title: String,
     /// Whether it carries a ring: requests were queued.
     pub ringed: bool,
+    /// A text that stands at it; empty for none.
+    pub text: String,
 }
 
 /// A line.
@@ -31,6 +33,8 @@ pub struct Curve {
     pub class: &'static str,
     /// Its points, from left to right.
     pub points: Vec<Point>,
+    /// Whether the field below it is filled.
+    pub filled: bool,
 }
 
 /// What the value axis holds.
@@ -66,12 +70,12 @@ fn axes(spec: &Spec, curves: &[Curve]) -> Option<([Axis; 2], Vec<Tick>)> {
     let x = Axis::new(x, spec.frame.across(), Kind::Log);
     Some(match spec.values {
         Values::Rate => {
-            let range = Range { hi: y.hi * 1.04, ..y }.from_zero();
+            let range = Range { hi: y.hi * 1.1, ..y }.from_zero();
             let y = Axis::new(range, spec.frame.upwards(), Kind::Linear);
             ([x, y], Tick::each(y.ticks(), format::whole))
         }
         Values::Time => {
-            let range = Range { lo: y.lo * 0.8, hi: y.hi * 1.1 };
+            let range = Range { lo: y.lo * 0.8, hi: y.hi * 1.3 };
             let y = Axis::new(range, spec.frame.upwards(), Kind::Log);
             ([x, y], Tick::each(time_ticks(range), time_tick))
         }
@@ -103,21 +107,30 @@ fn draw(curve: &Curve, [x, y]: [Axis; 2], frame: Frame) -> impl IntoView + use<>
     let places: Vec<(f64, f64)> = curve.points.iter().map(|point| (x.at(point.x), y.at(point.y))).collect();
     let line = path(places.iter().copied().map(Some));
     let area = match (places.first(), places.last()) {
-        (Some(first), Some(last)) if curve.label.is_empty() => {
+        (Some(first), Some(last)) if curve.filled => {
             Some(format!("{line}L{:.1} {:.1}L{:.1} {:.1}Z", last.0, frame.bottom, first.0, frame.bottom))
         }
         _ => None,
     };
+    let befores = std::iter::once(None).chain(places.clone().into_iter().map(Some));
     let points: Vec<_> = curve
         .points
         .iter()
         .zip(places)
-        .map(|(point, (cx, cy))| {
+        .zip(befores)
+        .map(|((point, (cx, cy)), before)| {
             let ring = point.ringed.then(|| view! { <circle class="ring" cx=cx cy=cy r=6></circle> });
-            let title = point.title.clone();
+            let text = (!point.text.is_empty()).then(|| {
+                let anchor = anchor(cx, frame);
+                // Beside a falling line there is room below, beside a rising one above.
+                let falls = before.is_some_and(|(_, before)| before < cy - 4.0);
+                let y = if falls { cy + 19.0 } else { cy - 9.0 };
+                view! { <text class="label ink" x=cx y=y text-anchor=anchor>{point.text.clone()}</text> }
+            });
             view! {
-                <circle class="point" cx=cx cy=cy r=3.2><title>{title}</title></circle>
+                <circle class="point" cx=cx cy=cy r=3.2><title>{point.title.clone()}</title></circle>
                 {ring}
+                {text}
             }
         })
         .collect();
@@ -127,6 +140,17 @@ fn draw(curve: &Curve, [x, y]: [Axis; 2], frame: Frame) -> impl IntoView + use<>
             <path class="line" d=line></path>
             {points}
         </g>
+    }
+}
+
+/// Texts at the edges of the field stay inside it.
+fn anchor(x: f64, frame: Frame) -> &'static str {
+    if x - frame.left < 24.0 {
+        "start"
+    } else if frame.right - x < 24.0 {
+        "end"
+    } else {
+        "middle"
     }
 }
 

@@ -3,12 +3,13 @@
 
 use leptos::{ev::KeyboardEvent, prelude::*};
 use speedmatrix_shared::{
+    finding::run::{OutOfOrder, out_of_order},
     id::{CellId, Phase},
     state::{CellState, RunState},
     units::{Concurrency, Context},
 };
 
-use super::cell::{self, CellView, Ranges};
+use super::cell::{self, CellView, Look, Ranges};
 use crate::{
     browser,
     live::LiveRun,
@@ -90,6 +91,8 @@ struct Grid {
     view: Memo<RunView>,
     layout: StoredValue<Layout>,
     ranges: Memo<Ranges>,
+    /// Cells that break the expected order.
+    orders: Memo<Vec<OutOfOrder>>,
     /// The tab stop.
     stop: RwSignal<(usize, usize)>,
     /// The cell that is read out below the matrix.
@@ -109,7 +112,8 @@ impl Grid {
             let Some(cell) = state.cells.get(place) else { return CellView::default() };
             // Only the running cell listens to the gauge: it alone changes ten times a second.
             let gauge = matches!(cell.state, CellState::Running { .. }).then(|| self.run.gauge.get()).flatten();
-            cell::view(cell, view.metric(), range, gauge.as_ref())
+            let order = self.orders.with(|orders| orders.iter().find(|order| order.cell == cell.id).copied());
+            cell::view(cell, Look { metric: view.metric(), range, gauge: gauge.as_ref(), order })
         })
     }
 
@@ -138,9 +142,10 @@ pub fn Heat(
 ) -> impl IntoView {
     let layout = StoredValue::new(run.state.with_untracked(Layout::of));
     let ranges = Memo::new(move |_| run.state.with(|state| layout.with_value(|layout| layout.ranges(state, view.get()))));
-    let grid = Grid { run, view, layout, ranges, stop: RwSignal::new((0, 0)), read: RwSignal::new(None) };
+    let orders = Memo::new(move |_| run.state.with(out_of_order));
+    let grid = Grid { run, view, layout, ranges, orders, stop: RwSignal::new((0, 0)), read: RwSignal::new(None) };
     let (contexts, levels) = layout.with_value(|layout| (layout.contexts.clone(), layout.levels.clone()));
-    let least_width = format!("{}px", 76 + 82 * levels.len());
+    let least_width = format!("{}px", 76 + 96 * levels.len());
     let stops = Selector::new(move || grid.stop.get());
     let heads: Vec<_> =
         levels.iter().map(|level| view! { <th scope="col" role="columnheader">{level.to_string()}</th> }).collect();

@@ -1,11 +1,11 @@
 //! A run: live while it runs, the report afterwards. It is the same page; parts appear when there is something in them.
 
-use leptos::prelude::*;
+use leptos::{either::Either, prelude::*};
 use leptos_router::hooks::{use_params_map, use_query_map};
 use speedmatrix_shared::{
-    api,
+    api, format,
     id::{Phase, RunId},
-    state::{Cell, RunState},
+    state::{Cell, RunState, RunStatus},
 };
 
 use crate::{
@@ -94,7 +94,7 @@ async fn open(id: RunId, load: RwSignal<Load>, shell: Shell) {
         Err(error) if error.is_not_found() => load.set(Load::NotFound),
         Err(error) => {
             if error == FetchError::Unreachable {
-                shell.conn.set(Conn::Lost { since: browser::local_time(), attempts: u32::MAX, retry_in_s: 0 });
+                shell.conn.set(Conn::offline());
             }
             load.set(Load::Failed(error.to_string()));
         }
@@ -121,20 +121,46 @@ fn Report(run: LiveRun) -> impl IntoView {
     let query = use_query_map();
     let shown = Memo::new(move |_| query.with(|query| RunView::read(|key| query.get(key))));
     Effect::new(move |_| browser::set_title(&run.state.with(RunState::title)));
+    // Whoever opens a running run wants its matrix first. The order then stays, so that nothing moves at its end.
+    let live_first = run.state.with_untracked(|state| state.status == RunStatus::Running);
+    let overview = move || {
+        view! {
+            <section id="overview" aria-label="Overview">
+                <Findings run/>
+                <Cards run/>
+            </section>
+        }
+    };
+    let results = move || {
+        view! {
+            <CurvesSection run/>
+            <MeasurementsSection run/>
+        }
+    };
+    let parts = if live_first {
+        Either::Left(view! {
+            <DecodeSection run view=shown/>
+            <Log run/>
+            <PrefillSection run/>
+            {results()}
+            {overview()}
+            <Notes/>
+        })
+    } else {
+        Either::Right(view! {
+            {overview()}
+            <PrefillSection run/>
+            <DecodeSection run view=shown/>
+            {results()}
+            <Notes/>
+            <Log run/>
+        })
+    };
     view! {
         <RunHead run/>
         <LivePart run/>
         <Sections run/>
-        <section id="overview" aria-label="Overview">
-            <Findings run/>
-            <Cards run/>
-        </section>
-        <PrefillSection run/>
-        <DecodeSection run view=shown/>
-        <CurvesSection run/>
-        <MeasurementsSection run/>
-        <Notes/>
-        <Log run/>
+        {parts}
         <Foot run/>
     }
 }
@@ -198,7 +224,6 @@ fn Foot(run: LiveRun) -> impl IntoView {
 
 /// `73 measurements · 2,893,461 output tokens in the decode matrix`.
 fn measured(state: &RunState) -> String {
-    use speedmatrix_shared::format;
     let results = || state.cells.iter().filter_map(Cell::result);
     let tokens: u64 = results().filter_map(|result| result.stats.output_tokens).sum();
     let count = results().count() as u64;

@@ -142,7 +142,7 @@ fn FirstUse() -> impl IntoView {
                 {demo.trouble()}
             </section>
         </div>
-        <p class="muted">"Below is a published run as a sample: this is what a report looks like."</p>
+        <p class="muted sample-note">"Below is a published run as a sample: this is what a report looks like."</p>
     }
 }
 

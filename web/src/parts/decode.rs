@@ -6,6 +6,7 @@ use leptos_router::{
     hooks::{use_location, use_navigate},
 };
 use speedmatrix_shared::{
+    finding::run::out_of_order,
     id::Phase,
     metric::{METRICS, Metric},
     state::RunState,
@@ -17,7 +18,7 @@ use super::{
 };
 use crate::{
     chart::{
-        cell::{Ranges, direction, step_class},
+        cell::{self, Look, Ranges, direction, step_class},
         heat::{Heat, Layout},
         scale::{STEPS, step_starts},
     },
@@ -145,7 +146,7 @@ fn Legend(run: LiveRun, view: Memo<RunView>) -> impl IntoView {
             {move || ranges.with(|ranges| ramp(ranges, view.get()))}
             <span>{move || format!("{} · steps of equal ratio", direction(view.get().metric().better))}</span>
             {move || marks.get().few.then(|| view! { <span class="key"><span class="few"></span>"fewer than 3 requests finished"</span> })}
-            {move || marks.get().odd.then(|| view! { <span class="key"><span class="odd"></span>"something to know: point at the cell"</span> })}
+            {move || marks.get().odd.then(|| view! { <span class="key"><span class="odd"></span>"breaks the expected order, or has a finding"</span> })}
             {move || {
                 marks.get().queued.then(|| {
                     view! {
@@ -170,12 +171,11 @@ struct Marks {
 
 impl Marks {
     fn of(state: &RunState) -> Self {
-        let metric = RunView::read(|_| None).metric();
-        let shown: Vec<_> =
-            state.cells_of(Phase::Decode).map(|cell| crate::chart::cell::view(cell, metric, None, None)).collect();
+        let look = Look { metric: RunView::read(|_| None).metric(), range: None, gauge: None, order: None };
+        let shown: Vec<_> = state.cells_of(Phase::Decode).map(|cell| cell::view(cell, look)).collect();
         Self {
             few: shown.iter().any(|cell| cell.few),
-            odd: shown.iter().any(|cell| cell.odd),
+            odd: shown.iter().any(|cell| cell.odd) || !out_of_order(state).is_empty(),
             queued: shown.iter().any(|cell| cell.flag.as_ref().is_some_and(|flag| flag.class == "flag")),
         }
     }

@@ -31,13 +31,13 @@ impl Form {
 
     /// What a field holds.
     pub fn text(&self, field: Field) -> String {
-        self.draft.with(|draft| query::text(draft, field).to_owned())
+        self.draft.with(|draft| draft.fields().into_iter().find(|(one, _)| *one == field).map_or("", |(_, text)| text).to_owned())
     }
 
     /// Writes a field.
     pub fn set(&self, field: Field, text: String) {
         self.refused.update(Vec::clear);
-        self.draft.update(|draft| *query::text_mut(draft, field) = text);
+        self.draft.update(|draft| *draft.field_mut(field) = text);
     }
 
     /// Takes another plan, as from a preset; nothing is wrong with it until a person has looked.
@@ -56,7 +56,7 @@ impl Form {
 
     /// From now on all errors are shown; says which field is the first with one.
     pub fn touch_all(&self) -> Option<Field> {
-        self.touched.set(query::FIELDS.into_iter().collect());
+        self.touched.set(PlanDraft::default().fields().into_iter().map(|(field, _)| field).collect());
         self.problems().first().map(|error| error.field)
     }
 

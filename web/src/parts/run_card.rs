@@ -71,8 +71,18 @@ fn progress(run: &RunSummary) -> impl IntoView + use<> {
     let words = format!("{} of {} cells", run.cells_done, run.cells);
     let done = share(run.cells_done, run.cells);
     view! {
-        <div class="progress" role="progressbar" aria-label=words aria-valuenow=run.cells_done aria-valuemax=run.cells>
-            <i style=("--done", done)></i>
+        <div class="running">
+            <div
+                class="progress"
+                role="progressbar"
+                aria-label="Cells done"
+                aria-valuetext=words.clone()
+                aria-valuenow=run.cells_done
+                aria-valuemax=run.cells
+            >
+                <i style=("--done", done)></i>
+            </div>
+            <span>{words}</span>
         </div>
     }
 }
