@@ -12,6 +12,7 @@ pub mod prompt;
 pub mod runs;
 pub mod secret;
 pub mod server;
+pub mod sim;
 pub mod store;
 pub mod terminal;
 pub mod watch;
