@@ -38,7 +38,8 @@ pub fn redact(text: &str, known: Option<&Secret>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut after_bearer = false;
     for word in text.split_inclusive(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | '=' | '`' | ';')) {
-        let body = word.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | '=' | '`' | ';'));
+        let body =
+            word.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | '=' | '`' | ';'));
         let secret = !body.is_empty() && (after_bearer || looks_secret(body)) && body != REDACTED;
         out.push_str(if secret { REDACTED } else { body });
         out.push_str(&word[body.len()..]);

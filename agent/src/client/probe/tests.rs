@@ -1,0 +1,169 @@
+//! The probe against tiny servers with fixed answers.
+
+use std::collections::BTreeMap;
+
+use speedmatrix_shared::plan::draft::parse_target;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+};
+
+use super::*;
+use crate::secret::Secret;
+
+/// Serves fixed answers by path until the test ends; other paths are 404. Returns its address.
+async fn server(answers: &[(&str, &str)]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let answers: BTreeMap<String, String> =
+        answers.iter().map(|(path, answer)| ((*path).to_owned(), (*answer).to_owned())).collect();
+    tokio::spawn(async move {
+        loop {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut head = vec![0; 4_096];
+            let read = socket.read(&mut head).await.unwrap_or(0);
+            let head = String::from_utf8_lossy(&head[..read]).into_owned();
+            let path = head.split(' ').nth(1).unwrap_or_default();
+            let answer = answers.get(path).map_or("404 Not Found||no such path", String::as_str);
+            let mut parts = answer.splitn(3, '|');
+            let (status, header, body) = (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap());
+            let header = if header.is_empty() { String::new() } else { format!("{header}\r\n") };
+            let text = format!(
+                "HTTP/1.1 {status}\r\n{header}content-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            );
+            socket.write_all(text.as_bytes()).await.ok();
+        }
+    });
+    address
+}
+
+fn target(address: &str, key: Option<&str>) -> Target {
+    Target { url: parse_target(address).unwrap(), key: key.and_then(Secret::new) }
+}
+
+/// The sentence of a probe that fails, the port replaced.
+async fn refusal(models_answer: &str, key: Option<&str>) -> String {
+    let address = server(&[("/v1/models", models_answer)]).await;
+    let error = probe(&target(&address, key), Some("wanted")).await.unwrap_err();
+    error.to_string().replace(&address, "HOST")
+}
+
+#[tokio::test]
+async fn every_refusal_says_what_to_do() {
+    let mut sentences = Vec::new();
+    for (answer, key) in [
+        ("401 Unauthorized||{}", None),
+        ("403 Forbidden||{}", Some("sk-secret-key")),
+        ("404 Not Found||", None),
+        ("307 Temporary Redirect|location: http://elsewhere:9/v1/models|", None),
+        ("503 Service Unavailable||loading sk-secret-key", Some("sk-secret-key")),
+        ("200 OK|content-type: text/html; charset=utf-8|<html><head><TITLE> Sign in\n here </TITLE>", None),
+        ("200 OK||  <!doctype html>", None),
+        ("200 OK|content-type: application/json|hello", None),
+        ("200 OK||{\"data\": 3}", None),
+        ("200 OK||{\"data\": []}", None),
+        ("200 OK||{\"data\": [{\"id\": \"a/b\"}, {\"id\": \"c\"}]}", None),
+    ] {
+        sentences.push(refusal(answer, key).await);
+    }
+    insta::assert_snapshot!(sentences.join("\n"), @"");
+}
+
+#[tokio::test]
+async fn nobody_there() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    drop(listener);
+    let error = probe(&target(&address, None), None).await.unwrap_err();
+    insta::assert_snapshot!(error.to_string().replace(&address, "HOST"), @"");
+}
+
+#[tokio::test]
+async fn no_tls_there() {
+    let address = server(&[]).await;
+    let error = probe(&target(&format!("https://{address}"), None), None).await.unwrap_err();
+    insta::assert_snapshot!(error.to_string().replace(&address, "HOST"), @"");
+}
+
+#[tokio::test]
+async fn no_such_name() {
+    let error = probe(&target("http://no-such-host.invalid:8000", None), None).await.unwrap_err();
+    insta::assert_snapshot!(error, @"");
+}
+
+#[tokio::test]
+async fn no_answer_in_time() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let http = Http::new(&target(&address, None)).unwrap();
+    let error = http.get_within("/v1/models", std::time::Duration::from_millis(50)).await.unwrap_err();
+    insta::assert_snapshot!(error.to_string().replace(&address, "HOST"), @"");
+}
+
+#[tokio::test]
+async fn too_much_of_an_answer() {
+    let body = "x".repeat((8 << 20) + 1);
+    let address = server(&[("/v1/models", &format!("200 OK||{body}"))]).await;
+    let error = probe(&target(&address, None), None).await.unwrap_err();
+    insta::assert_snapshot!(error.to_string().replace(&address, "HOST"), @"");
+}
+
+#[tokio::test]
+async fn vllm_tells_its_limits() {
+    let address = server(&[
+        (
+            "/v1/models",
+            r#"200 OK||{"data":[{"id":"qwen","owned_by":"vllm","root":"org/qwen","max_model_len":32768}]}"#,
+        ),
+        ("/version", r#"200 OK||{"version":"0.25.0"}"#),
+        (
+            "/metrics",
+            "200 OK||vllm:num_requests_running{engine=\"0\"} 0\n\
+             vllm:cache_config_info{block_size=\"16\",kv_cache_size_tokens=\"5000\",num_gpu_blocks=\"99\"} 1\n",
+        ),
+    ])
+    .await;
+    let facts = probe(&target(&address, None), None).await.unwrap();
+    let text = serde_json::to_string_pretty(&facts).unwrap().replace(&address, "HOST");
+    insta::assert_snapshot!(text, @"");
+}
+
+#[tokio::test]
+async fn llama_cpp_tells_its_slots() {
+    let address = server(&[
+        ("/v1/models", r#"200 OK||{"data":[{"id":"m.gguf","aliases":["tiny"],"owned_by":"llamacpp","meta":{"n_ctx":2048}}]}"#),
+        (
+            "/props",
+            r#"200 OK||{"total_slots":4,"model_path":"models/m.gguf","model_ftype":"F16","build_info":"b1-abc"}"#,
+        ),
+        ("/metrics", r#"501 Not Implemented||{"error":{"message":"start the server with --metrics"}}"#),
+    ])
+    .await;
+    let facts = probe(&target(&address, None), Some("tiny")).await.unwrap();
+    assert_eq!(facts.served_model.as_deref(), Some("tiny"));
+    assert_eq!(facts.model.as_deref(), Some("models/m.gguf"));
+    assert_eq!(facts.engine.engine.as_deref(), Some("llama.cpp"));
+    assert_eq!(facts.limits, speedmatrix_shared::target::Limits {
+        max_model_len: Some(2_048),
+        max_sequences: Some(4),
+        kv_tokens: None
+    });
+    assert!(facts.warnings[0].contains("--metrics"), "{:?}", facts.warnings);
+}
+
+#[tokio::test]
+async fn a_simulator_is_recognised() {
+    let address = server(&[
+        ("/v1/models", r#"200 OK||{"data":[{"id":"sim","owned_by":"vllm","max_model_len":1000}]}"#),
+        (
+            "/sim/info",
+            r#"200 OK||{"simulated":true,"preset":"small","seed":7,"clock_factor":20.0,"max_sequences":16,
+              "hardware":{"gpu":"card","gpu_count":2,"memory_bytes_each":25769803776}}"#,
+        ),
+    ])
+    .await;
+    let facts = probe(&target(&address, None), None).await.unwrap();
+    let text = serde_json::to_string_pretty(&(facts.simulated, facts.hardware, facts.limits)).unwrap();
+    insta::assert_snapshot!(text, @"");
+}

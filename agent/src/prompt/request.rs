@@ -1,0 +1,279 @@
+//! Chat-completion bodies in three pieces: a head, the document that requests share, and a tail of their own. Also which
+//! optional fields this target takes: a field that it refuses by name is left out from then on.
+
+use bytes::Bytes;
+use speedmatrix_shared::trace::{FailureKind, RequestFailure};
+
+use super::text::Document;
+
+/// Path of the requests, below the target's base address.
+pub const CHAT_PATH: &str = "/v1/chat/completions";
+
+/// Sampling temperature of all requests: the model's own distribution, which loops least.
+const TEMPERATURE: &str = "1.0";
+
+/// A field that a server may refuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Field {
+    /// `stream_options.continuous_usage_stats`: the server counts in every chunk.
+    ContinuousUsage,
+    /// `stream_options` as a whole: the server counts at the end.
+    StreamOptions,
+    /// `ignore_eos`: outputs run to their limit, so that a window holds decoding, not restarts.
+    IgnoreEos,
+    /// `seed`: each request samples differently, and the same in the next run.
+    Seed,
+    /// `temperature`.
+    Temperature,
+}
+
+impl Field {
+    /// In the order in which a refusal is searched for their names: the inner field before the one around it.
+    const ALL: [Self; 5] =
+        [Self::ContinuousUsage, Self::StreamOptions, Self::IgnoreEos, Self::Seed, Self::Temperature];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::ContinuousUsage => "continuous_usage_stats",
+            Self::StreamOptions => "stream_options",
+            Self::IgnoreEos => "ignore_eos",
+            Self::Seed => "seed",
+            Self::Temperature => "temperature",
+        }
+    }
+}
+
+/// What the target is known to take. Starts with everything; [`Dialect::learn`] takes away.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Dialect {
+    refused: Vec<Field>,
+    completion_limit: LimitName,
+}
+
+/// Under which name the output limit is sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum LimitName {
+    #[default]
+    MaxTokens,
+    MaxCompletionTokens,
+}
+
+impl LimitName {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::MaxTokens => "max_tokens",
+            Self::MaxCompletionTokens => "max_completion_tokens",
+        }
+    }
+}
+
+impl Dialect {
+    /// Learns from a refused request. Returns what changed, as a sentence for the log, if the refusal named a field that
+    /// can be left out or renamed: then the request is worth another try. Each field is only given up once.
+    pub fn learn(&mut self, failure: &RequestFailure) -> Option<String> {
+        let refused = matches!(failure.http_status, Some(400 | 422)) && failure.kind == FailureKind::BadRequest;
+        if !refused {
+            return None;
+        }
+        let (old, new) = (LimitName::MaxTokens, LimitName::MaxCompletionTokens);
+        if self.completion_limit == old && names(&failure.text, old.name()) {
+            self.completion_limit = new;
+            return Some(format!("the server refuses {}: sending {} instead", old.name(), new.name()));
+        }
+        let field = Field::ALL.into_iter().find(|field| self.takes(*field) && names(&failure.text, field.name()))?;
+        self.refused.push(field);
+        Some(format!("the server refuses {}: leaving it out", field.name()))
+    }
+
+    fn takes(&self, field: Field) -> bool {
+        !self.refused.contains(&field)
+    }
+}
+
+/// Whether a word of `text` is exactly `name`.
+fn names(text: &str, name: &str) -> bool {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|word| word == name)
+}
+
+/// What one request wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wish {
+    /// Most output tokens.
+    pub max_output_tokens: u32,
+    /// A number of its own: chooses the question and the sampling seed.
+    pub number: u64,
+}
+
+/// Builds the bodies for one model.
+#[derive(Debug, Clone)]
+pub struct Requests {
+    head: Bytes,
+    dialect: Dialect,
+}
+
+impl Requests {
+    /// Bodies for `model`, with the fields that the target takes.
+    pub fn new(model: &str, dialect: Dialect) -> Self {
+        let model = serde_json::Value::from(model);
+        let head = format!(r#"{{"model":{model},"messages":[{{"role":"user","content":""#);
+        Self { head: head.into(), dialect }
+    }
+
+    /// The same bodies with other fields.
+    #[must_use]
+    pub fn with_dialect(self, dialect: Dialect) -> Self {
+        Self { dialect, ..self }
+    }
+
+    /// What the target takes.
+    pub const fn dialect(&self) -> &Dialect {
+        &self.dialect
+    }
+
+    /// The body in pieces; the document is shared, not copied.
+    pub fn parts(&self, document: &Document, wish: Wish) -> [Bytes; 3] {
+        [self.head.clone(), document.bytes.clone(), self.tail(wish).into()]
+    }
+
+    fn tail(&self, wish: Wish) -> String {
+        let mut tail = format!(r#"{}"}}],"stream":true"#, question(wish.number));
+        let mut field = |name: &str, value: &str| {
+            tail.push_str(",\"");
+            tail.push_str(name);
+            tail.push_str("\":");
+            tail.push_str(value);
+        };
+        field(self.dialect.completion_limit.name(), &wish.max_output_tokens.to_string());
+        let optional = |which: Field| self.dialect.takes(which);
+        if optional(Field::StreamOptions) {
+            let usage = if optional(Field::ContinuousUsage) {
+                r#"{"include_usage":true,"continuous_usage_stats":true}"#
+            } else {
+                r#"{"include_usage":true}"#
+            };
+            field(Field::StreamOptions.name(), usage);
+        }
+        if optional(Field::Temperature) {
+            field(Field::Temperature.name(), TEMPERATURE);
+        }
+        if optional(Field::Seed) {
+            // 31 bits: some servers hold the seed in a signed 32-bit number.
+            field(Field::Seed.name(), &(wish.number >> 33).to_string());
+        }
+        if optional(Field::IgnoreEos) {
+            field(Field::IgnoreEos.name(), "true");
+        }
+        tail.push('}');
+        tail
+    }
+}
+
+/// Questions that ask for long answers. All are of about one length, so that they hardly move the prompt's token count.
+const QUESTIONS: [&str; 16] = [
+    "Retell these notes as the first chapters of a long novel, scene by scene, and leave nothing out.",
+    "Write a detailed history of the places in these notes, from their founding to the present day.",
+    "Explain at length, person by person, what each one in these notes did and what moved them to it.",
+    "Turn these notes into a stage play with many scenes, full dialogue and directions for the actors.",
+    "Write a long travel guide to all the places in these notes, with what to see and whom to meet.",
+    "Draw up an inventory of the things in these notes, and tell in detail where each came from.",
+    "Write the diary of one person in these notes, day by day, for a whole year, in full sentences.",
+    "Compose a long series of letters between two people in these notes about all that happened there.",
+    "Write an encyclopaedia with a long entry for every person, place and thing in these notes.",
+    "Describe each scene in these notes as a painting, and explain at length how one would paint it.",
+    "Write a thorough report to a council on the events in these notes, with causes and remedies.",
+    "Continue these notes in the same manner for many more pages, with new people and new places.",
+    "Prepare a long lecture on daily life in these notes, with many examples and careful arguments.",
+    "Write an investigation into the oddest event in these notes, with every clue and every witness.",
+    "Rewrite these notes as a long saga in old-fashioned prose, and name every hero and every deed.",
+    "Discuss in a long essay which events in these notes belong together, and argue for your view.",
+];
+
+fn question(number: u64) -> String {
+    let text = QUESTIONS[(number % QUESTIONS.len() as u64) as usize];
+    format!(" Task {:08x}: {text}", number >> 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::prompt::text::{Library, Purpose, Shelfmark};
+
+    fn document() -> Document {
+        let mark = Shelfmark { purpose: Purpose::Decode, context: "8K".parse().unwrap(), number: 0 };
+        Library::new(0, "run-1".parse().unwrap()).document(mark, 60)
+    }
+
+    fn body(requests: &Requests, number: u64) -> String {
+        let parts = requests.parts(&document(), Wish { max_output_tokens: 64, number });
+        String::from_utf8(parts.concat()).unwrap()
+    }
+
+    fn refusal(text: &str) -> RequestFailure {
+        RequestFailure { kind: FailureKind::BadRequest, http_status: Some(400), text: text.to_owned() }
+    }
+
+    #[test]
+    fn the_whole_body() {
+        let body = body(&Requests::new("org/a \"quoted\" model", Dialect::default()), 0x0123_4567_89ab_cdef);
+        insta::assert_snapshot!(body, @"");
+        assert!(serde_json::from_str::<Value>(&body).is_ok());
+    }
+
+    #[test]
+    fn the_document_is_shared_and_the_question_is_not() {
+        let requests = Requests::new("m", Dialect::default());
+        let document = document();
+        let [first, second] = [1 << 40, 2 << 40].map(|number| {
+            requests.parts(&document, Wish { max_output_tokens: 1, number })
+        });
+        assert_eq!(first[1].as_ptr(), document.bytes.as_ptr());
+        assert_eq!(second[1].as_ptr(), document.bytes.as_ptr());
+        assert_ne!(first[2], second[2]);
+    }
+
+    #[test]
+    fn a_refused_field_is_left_out_once() {
+        let check = |texts: &[&str], kept: &[&str], gone: &[&str]| {
+            let mut dialect = Dialect::default();
+            for text in texts {
+                assert!(dialect.learn(&refusal(text)).is_some(), "{text}");
+                assert_eq!(dialect.learn(&refusal(text)), None, "not twice: {text}");
+            }
+            let body = body(&Requests::new("m", dialect), 5);
+            assert!(kept.iter().all(|name| body.contains(&format!("\"{name}\":"))), "{body}");
+            assert!(gone.iter().all(|name| !body.contains(&format!("\"{name}\":"))), "{body}");
+            assert!(serde_json::from_str::<Value>(&body).is_ok(), "{body}");
+        };
+        check(
+            &["stream_options.continuous_usage_stats: extra inputs are not permitted"],
+            &["stream_options", "include_usage", "max_tokens"],
+            &["continuous_usage_stats"],
+        );
+        check(
+            &["Parameter 'max_tokens' is not supported here, use 'max_completion_tokens'."],
+            &["max_completion_tokens"],
+            &["max_tokens"],
+        );
+        check(&["unknown field `seed`", "unknown field `ignore_eos`"], &["temperature"], &["seed", "ignore_eos"]);
+        check(&["Unrecognized request argument: stream_options"], &["stream"], &["stream_options", "include_usage"]);
+    }
+
+    #[test]
+    fn other_failures_teach_nothing() {
+        let mut dialect = Dialect::default();
+        assert_eq!(dialect.learn(&refusal("the server proceeds without seeds")), None);
+        let overflow = RequestFailure { kind: FailureKind::ContextOverflow, ..refusal("max_tokens is too large") };
+        assert_eq!(dialect.learn(&overflow), None);
+        let server = RequestFailure { http_status: Some(500), ..refusal("max_tokens") };
+        assert_eq!(dialect.learn(&server), None);
+        assert_eq!(dialect, Dialect::default());
+    }
+
+    #[test]
+    fn questions_are_of_about_one_length() {
+        let lengths = QUESTIONS.map(str::len);
+        assert!(lengths.iter().max().unwrap() - lengths.iter().min().unwrap() <= 12, "{lengths:?}");
+    }
+}
