@@ -7,7 +7,7 @@ use speedmatrix_shared::{
     api::RunSummary,
     event::{Origin, RunOutcome},
     export::render,
-    facts, format,
+    format,
     id::RunId,
     sample,
     state::RunStatus,
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_run_is_one_line() {
-        let reference = line(&facts::summary(&sample::reference()));
+        let reference = line(&speedmatrix_shared::facts::summary(&sample::reference()));
         assert!(reference.starts_with("reference  "), "{reference}");
         assert!(!reference.contains('\n'));
     }

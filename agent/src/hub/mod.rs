@@ -180,3 +180,6 @@ impl Follower {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,7 +20,7 @@ impl Presence {
         let mut counts = self.lock();
         let count = counts.entry(run.clone()).or_insert_with(|| watch::Sender::new(0));
         count.send_modify(|n| *n += 1);
-        Watching { count: count.subscribe(), run: run.clone(), presence: Self::clone(self) }
+        Watching { count: count.subscribe(), run: run.clone(), presence: Arc::clone(self) }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<RunId, watch::Sender<u32>>> {

@@ -138,7 +138,7 @@ impl Runs {
         let reserved = self.reserve()?;
         let target = Target { url: plan.target().clone(), key };
         let facts = probe(&target, plan.model()).await?;
-        let runs = Self::clone(self);
+        let runs = Arc::clone(self);
         // From here on the run exists, even if who asked for it has gone.
         let begun = tokio::spawn(async move { measure::begin(&runs, &reserved, plan, target, facts).await });
         begun.await.unwrap_or_else(|_the_runtime_ends| Err(StartError::Stopping))
@@ -152,7 +152,7 @@ impl Runs {
             Slot::Taken(active) => return Err(StartError::Busy(Some(active.hub.id().clone()))),
             Slot::Closed => return Err(StartError::Stopping),
         }
-        Ok(Reserved(Self::clone(self)))
+        Ok(Reserved(Arc::clone(self)))
     }
 
     /// Asks a run to stop; what is measured stays. Its end is told like everything else.

@@ -7,12 +7,12 @@ mod guard;
 mod live;
 mod runs;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::{
     Router,
     extract::DefaultBodyLimit,
-    http::{HeaderName, HeaderValue, StatusCode, header},
+    http::{HeaderName, HeaderValue, header},
     middleware,
     routing::{get, post},
 };

@@ -171,7 +171,13 @@ mod tests {
         table.take(snapshot.clone(), &mut page.piped()).unwrap();
         let text = page.text();
         let lines: Vec<&str> = text.lines().collect();
-        insta::assert_snapshot!(lines[1..6].join("\n"));
+        insta::assert_snapshot!(lines[1..6].join("\n"), @"
+                               Requests                                   Per                 Time   Average
+                                     at                       Total   request              between    active  Completed     Output  Measured
+    Phase             Context      once  Status               tok/s     tok/s        TTFT   tokens  requests   requests     tokens       for
+    Prefill                8K         1  Valid                11.3K         —      726 ms        —         —          1          —         —
+    Prefill               16K         1  Valid                11.6K         —    1,402 ms        —         —          1          —         —
+    ");
         assert!(table.is_over());
         // A second snapshot, as after a lost connection, repeats nothing.
         table.take(snapshot, &mut page.piped()).unwrap();
