@@ -5,6 +5,7 @@
 pub mod api;
 pub mod event;
 pub mod export;
+pub mod facts;
 pub mod finding;
 pub mod format;
 pub mod gauge;

@@ -1,5 +1,7 @@
 //! What is known about the server under test. Everything is optional: unknown is `None`, never 0.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// The machine behind the server.
@@ -88,4 +90,8 @@ pub struct TargetFacts {
     pub simulated: Option<SimulatedFacts>,
     /// What the reader should know, in sentences.
     pub warnings: Vec<String>,
+    /// Only for imported pages: facts of the run in the page's own words, by label (`Prefill mode`).
+    /// They are shown instead of what the plan would say.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub published: BTreeMap<String, String>,
 }

@@ -30,6 +30,16 @@ pub enum StampSource {
     Process,
 }
 
+impl StampSource {
+    /// Plain words for tables and tooltips.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Kernel => "stamped by kernel",
+            Self::Process => "stamped by process",
+        }
+    }
+}
+
 /// Where a request's token count comes from; never silently mixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -225,10 +235,11 @@ impl RequestTrace {
     /// Output tokens and where the count comes from (method §5): the server's count where it is
     /// plausible, else events with text.
     pub fn output_tokens(&self) -> (u64, TokenSource) {
-        let per_chunk = self.arrivals.iter().rev().find_map(|a| a.usage_tokens);
+        // The count is cumulative: one that shrinks can't be true, so the highest holds.
+        let per_chunk = self.arrivals.iter().filter_map(|a| a.usage_tokens).max();
         let total = self.usage.and_then(|u| u.completion_tokens);
         match (per_chunk, total) {
-            (Some(last), total) => (total.unwrap_or(0).max(u64::from(last.get())), TokenSource::ServerPerChunk),
+            (Some(highest), total) => (total.unwrap_or(0).max(u64::from(highest.get())), TokenSource::ServerPerChunk),
             (None, Some(total)) => (total, TokenSource::ServerPerRequest),
             (None, None) => (self.text_events(), TokenSource::Chunks),
         }

@@ -41,6 +41,7 @@ impl Nanos {
     }
 
     /// The time from `earlier` to `self`; 0 if `earlier` is later.
+    #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
         Self(self.0.saturating_sub(earlier.0))
     }
@@ -188,6 +189,9 @@ pub struct Concurrency(u32);
 impl Concurrency {
     /// Most requests at once that a plan may ask for; the client is certified up to here.
     pub const MAX: u32 = 1_024;
+
+    /// One request at a time.
+    pub const ONE: Self = Self(1);
 
     /// `requests` at once; an error outside 1 … [`Self::MAX`].
     pub fn new(requests: u32) -> Result<Self, UnitError> {

@@ -1,1 +1,132 @@
-//! A run as a file: Markdown, CSV, JSON.
+//! A run as a file: Markdown, CSV, JSON. All from METRICS, so that no list of columns is kept by hand.
+
+pub mod csv;
+pub mod json;
+pub mod markdown;
+
+use std::str::FromStr;
+
+use crate::{
+    format,
+    id::CellId,
+    metric::{self, Metric},
+    state::{Cell, RunState},
+};
+
+/// What kind of file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExportFormat {
+    /// Title, facts and the table of all measurements, for people.
+    Markdown,
+    /// One row per cell with every number, for spreadsheets.
+    Csv,
+    /// The whole state, for programs.
+    Json,
+}
+
+/// Not a kind of file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("\"{0}\" is not an export format: choose md, csv or json")]
+pub struct UnknownFormat(String);
+
+impl FromStr for ExportFormat {
+    type Err = UnknownFormat;
+    fn from_str(text: &str) -> Result<Self, UnknownFormat> {
+        match text {
+            "md" => Ok(Self::Markdown),
+            "csv" => Ok(Self::Csv),
+            "json" => Ok(Self::Json),
+            other => Err(UnknownFormat(other.chars().take(80).collect())),
+        }
+    }
+}
+
+impl ExportFormat {
+    /// All formats.
+    pub const ALL: [Self; 3] = [Self::Markdown, Self::Csv, Self::Json];
+
+    /// The file name's extension, which is also the format's name in addresses and on the command line.
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Self::Markdown => "md",
+            Self::Csv => "csv",
+            Self::Json => "json",
+        }
+    }
+
+    /// The HTTP content type.
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Self::Markdown => "text/markdown; charset=utf-8",
+            Self::Csv => "text/csv; charset=utf-8",
+            Self::Json => "application/json",
+        }
+    }
+}
+
+/// The run as a file. Equal states give equal bytes.
+pub fn render(state: &RunState, format: ExportFormat) -> String {
+    match format {
+        ExportFormat::Markdown => markdown::render(state),
+        ExportFormat::Csv => csv::render(state),
+        ExportFormat::Json => json::render(state),
+    }
+}
+
+/// The reference page's table "All measurements".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// Column heads.
+    pub columns: Vec<&'static str>,
+    /// Rows, by phase, context and requests at once.
+    pub rows: Vec<TableRow>,
+}
+
+/// One cell of the matrix as a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableRow {
+    /// Which.
+    pub id: CellId,
+    /// Texts, as many as there are columns.
+    pub cells: Vec<String>,
+}
+
+/// All planned cells with the reference page's columns; "—" where a cell has no number (yet).
+pub fn table(state: &RunState) -> Table {
+    let metrics = metric::reference_columns();
+    let mut columns = vec!["Phase", "Context", "Requests at once", "Status"];
+    columns.extend(metrics.iter().map(|metric| metric.column));
+    Table { columns, rows: sorted(state).into_iter().map(|cell| row(cell, metrics)).collect() }
+}
+
+fn row(cell: &Cell, metrics: &[Metric]) -> TableRow {
+    let id = cell.id;
+    let mut cells =
+        vec![id.phase.label().to_owned(), id.context.to_string(), id.concurrency.to_string(), cell.status_label()];
+    let text = |metric: &Metric| cell.result().map_or_else(|| format::MISSING.to_owned(), |r| metric.text(r));
+    cells.extend(metrics.iter().map(text));
+    TableRow { id, cells }
+}
+
+/// The cells by phase, context and requests at once, whatever order they are measured in.
+fn sorted(state: &RunState) -> Vec<&Cell> {
+    let mut cells: Vec<&Cell> = state.cells.iter().collect();
+    cells.sort_by_key(|cell| cell.id);
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_have_names() {
+        for format in ExportFormat::ALL {
+            assert_eq!(format.extension().parse(), Ok(format));
+        }
+        assert_eq!(
+            "pdf".parse::<ExportFormat>().map_err(|e| e.to_string()),
+            Err("\"pdf\" is not an export format: choose md, csv or json".to_owned())
+        );
+    }
+}

@@ -1,6 +1,7 @@
 //! Findings: what a reader should know before trusting a number, as values with rules.
 
 pub mod rules;
+pub mod run;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,4 +24,16 @@ pub struct Finding {
     pub severity: Severity,
     /// One sentence with the numbers in it.
     pub text: String,
+}
+
+impl Finding {
+    /// Something that may mislead.
+    pub fn warning(code: &str, text: impl Into<String>) -> Self {
+        Self { code: code.to_owned(), severity: Severity::Warning, text: text.into() }
+    }
+
+    /// Something good to know.
+    pub fn info(code: &str, text: impl Into<String>) -> Self {
+        Self { code: code.to_owned(), severity: Severity::Info, text: text.into() }
+    }
 }

@@ -13,6 +13,8 @@ const DEFAULT_MAX_OUTPUT: &str = "4096";
 const MIN_DURATION: Nanos = Nanos::from_millis(100);
 /// Longest window, one day.
 const MAX_DURATION: Nanos = Nanos::from_secs(24 * 3_600);
+/// Most output tokens of one request: 1024K, as much as the longest contexts.
+const MAX_OUTPUT_TOKENS: u32 = 1_048_576;
 /// Longest name, in characters; longer ones are refused, not cut.
 const MAX_NAME_CHARS: usize = 10_000;
 /// Longest address, in bytes.
@@ -61,12 +63,12 @@ struct Reading {
 }
 
 impl Reading {
-    fn wrong(&mut self, field: Field, message: impl ToString) {
-        self.errors.push(FieldError { field, message: message.to_string() });
+    fn wrong(&mut self, field: Field, message: impl Into<String>) {
+        self.errors.push(FieldError { field, message: message.into() });
     }
 
     fn take<T, E: ToString>(&mut self, field: Field, result: Result<T, E>) -> Option<T> {
-        result.map_err(|e| self.wrong(field, e)).ok()
+        result.map_err(|e| self.wrong(field, e.to_string())).ok()
     }
 
     /// A list such as `8K,16K`: sorted, without repeats, every bad item named.
@@ -129,8 +131,8 @@ fn check_authority(authority: &str) -> Result<(), String> {
         Some(colon) => (&authority[..after_v6 + colon], Some(&authority[after_v6 + colon + 1..])),
         None => (authority, None),
     };
-    let host_ok = !host.is_empty()
-        && host.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '[' | ']' | ':'));
+    let host_ok =
+        !host.is_empty() && host.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '[' | ']' | ':'));
     if !host_ok {
         return Err(format!("\"{authority}\" names no host: write for example http://127.0.0.1:8000"));
     }
@@ -199,13 +201,11 @@ fn read_duration(reading: &mut Reading, text: &str) -> Option<Nanos> {
 
 fn read_max_output(reading: &mut Reading, text: &str) -> Option<u32> {
     let tokens = reading.take(Field::MaxOutput, parse_size_tokens(or_default(text, DEFAULT_MAX_OUTPUT)))?;
-    match u32::try_from(tokens) {
-        Ok(tokens @ 1..=1_048_576) => Some(tokens),
-        _ => {
-            reading.wrong(Field::MaxOutput, "between 1 and 1024K output tokens");
-            None
-        }
+    let tokens = u32::try_from(tokens).ok().filter(|tokens| (1..=MAX_OUTPUT_TOKENS).contains(tokens));
+    if tokens.is_none() {
+        reading.wrong(Field::MaxOutput, "between 1 and 1024K output tokens");
     }
+    tokens
 }
 
 fn read_prompts(reading: &mut Reading, text: &str) -> Option<PromptMode> {

@@ -135,11 +135,10 @@ impl RunPlan {
     /// context, the rest of the first row, then row by row. Prefill rows that come from warm-up finish with the first
     /// decode cell of their context.
     pub fn cells(&self) -> Vec<CellId> {
-        let one = Concurrency::new(1).expect("1 is in range");
         let mut cells: Vec<CellId> = self
             .prefill_contexts()
             .iter()
-            .map(|&context| CellId { phase: Phase::Prefill, context, concurrency: one })
+            .map(|&context| CellId { phase: Phase::Prefill, context, concurrency: Concurrency::ONE })
             .collect();
         let decode = |context, concurrency| CellId { phase: Phase::Decode, context, concurrency };
         let Some((&first, rest)) = self.concurrency.split_first() else { return cells };

@@ -22,7 +22,7 @@ pub struct GaugeSummary {
 /// Requests of a cell by how they ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestCounts {
-    /// Started in ramp or window.
+    /// Started in ramp or window; 0 in imported cells, whose pages tell only `completed`.
     pub started: u64,
     /// Completed inside the window.
     pub completed: u64,

@@ -1,0 +1,108 @@
+//! One row per cell with every number of METRICS: plain, in base units, empty where nothing was measured.
+
+use super::sorted;
+use crate::{
+    format,
+    metric::{METRICS, Metric},
+    state::{Cell, RunState},
+};
+
+/// The table with its head; lines end in CR LF (RFC 4180).
+pub fn render(state: &RunState) -> String {
+    let rows = sorted(state).into_iter().map(|cell| row(state, cell));
+    let lines: Vec<String> = std::iter::once(head()).chain(rows).map(|cells| cells.join(",")).collect();
+    lines.join("\r\n") + "\r\n"
+}
+
+fn head() -> Vec<String> {
+    let mut cells: Vec<String> =
+        ["run", "title", "phase", "context_tokens", "requests_at_once", "status"].map(ToOwned::to_owned).into();
+    for metric in METRICS {
+        cells.push(metric.csv.to_owned());
+        if metric.has_interval() {
+            cells.push(format!("{}_half_width_95", metric.csv));
+        }
+        if metric.has_n() {
+            cells.push(format!("{}_n", metric.csv));
+        }
+    }
+    cells.extend(["token_source", "stamps", "findings"].map(ToOwned::to_owned));
+    cells
+}
+
+fn row(state: &RunState, cell: &Cell) -> Vec<String> {
+    let id = cell.id;
+    let mut cells = vec![
+        text(state.id.as_str()),
+        text(&state.title()),
+        text(id.phase.label()),
+        id.context.tokens().to_string(),
+        id.concurrency.to_string(),
+        text(&cell.status_label()),
+    ];
+    for metric in METRICS {
+        numbers(state, cell, metric, &mut cells);
+    }
+    let result = cell.result();
+    let source = result.and_then(|r| r.stats.token_source).map_or("", |source| source.label());
+    let stamps = result.and_then(|r| r.stats.stamps).map_or("", |stamps| stamps.label());
+    let findings = result.map(|r| r.findings.as_slice()).unwrap_or_default();
+    let codes: Vec<&str> = findings.iter().map(|finding| finding.code.as_str()).collect();
+    cells.extend([text(source), text(stamps), text(&codes.join(" "))]);
+    cells
+}
+
+fn numbers(state: &RunState, cell: &Cell, metric: &Metric, cells: &mut Vec<String>) {
+    let result = cell.result();
+    cells.push(format::plain(result.and_then(metric.get)));
+    if metric.has_interval() {
+        cells.push(format::plain(result.and_then(|r| metric.interval(r)).map(|interval| interval.half_width)));
+    }
+    if metric.has_n() {
+        let n = result.and_then(|r| metric.n(r, state.origin));
+        cells.push(n.map_or_else(String::new, |n| n.to_string()));
+    }
+}
+
+/// A text cell: an apostrophe before what a spreadsheet would run as a formula (OWASP, "CSV injection"),
+/// quotes where RFC 4180 wants them.
+fn text(value: &str) -> String {
+    let guard = if value.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
+    let guarded = format!("{guard}{value}");
+    if guarded.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", guarded.replace('"', "\"\"")) } else { guarded }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn texts_are_guarded_and_quoted() {
+        let check = |value: &str, wanted: &str| assert_eq!(text(value), wanted);
+        check("Valid", "Valid");
+        check("=1+1", "'=1+1");
+        check("@x", "'@x");
+        check("+1", "'+1");
+        check("-1", "'-1");
+        check("\tx", "'\tx");
+        check("\rx", "\"'\rx\"");
+        check("a,\"b\"", "\"a,\"\"b\"\"\"");
+        check("", "");
+    }
+
+    #[test]
+    fn numbers_are_plain_and_missing_ones_are_empty() {
+        let file = render(&sample::reference());
+        let lines: Vec<&str> = file.split("\r\n").collect();
+        assert_eq!(lines.len(), 75, "head, 73 rows, and the end of the last line");
+        let width = head().len();
+        for line in lines.iter().filter(|line| !line.is_empty()) {
+            assert_eq!(line.split(',').count(), width, "{line}");
+        }
+        assert!(!file.contains("—") && !file.contains("NaN"));
+        let row =
+            "reference,DeepSeek-V4-Flash-DSpark on H200 NVL 141GB ×2,Prefill,1048576,1,Valid,6256,,,,164.864,,,,,1,";
+        assert!(lines.iter().any(|line| line.starts_with(row)));
+    }
+}

@@ -1,0 +1,43 @@
+//! The whole state of a run as JSON; what was not measured is null.
+
+use serde::{Deserialize, Serialize};
+
+use crate::state::RunState;
+
+/// Says what the file is.
+pub const FORMAT: &str = "speedmatrix-run";
+/// Version of the file's layout.
+pub const VERSION: u32 = 1;
+
+/// The file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunFile {
+    /// [`FORMAT`].
+    pub format: String,
+    /// [`VERSION`] of the writer.
+    pub version: u32,
+    /// The run.
+    pub run: RunState,
+}
+
+/// The state as a file with line breaks.
+pub fn render(state: &RunState) -> String {
+    let file = RunFile { format: FORMAT.to_owned(), version: VERSION, run: state.clone() };
+    serde_json::to_string_pretty(&file).expect("a state has only string keys and no failing serializer") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn the_file_reads_back() {
+        let state = sample::reference();
+        let text = render(&state);
+        let back: RunFile = serde_json::from_str(&text).expect("what was written can be read");
+        assert_eq!((back.format.as_str(), back.version), (FORMAT, VERSION));
+        assert_eq!(back.run, state);
+        assert!(text.contains("\"cached_share\": null"));
+    }
+}

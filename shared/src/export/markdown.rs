@@ -1,0 +1,130 @@
+//! The report as Markdown.
+
+use super::table;
+use crate::{
+    event::Origin,
+    facts::{self, Fact},
+    finding::{Finding, run::run_findings},
+    format,
+    state::RunState,
+};
+
+/// What "Requests queued" and TTFT mean: the reference page's notes.
+const NOTES: [&str; 3] = [
+    "Latencies are medians. Total tok/s is output across all simultaneous requests; for prefill it is prompt tokens.",
+    "Requests queued: the server could not run all requests at once, so some waited in a queue.",
+    "TTFT of sustained decode is measured after the server's prompt cache is warm, so it mostly excludes prefill.",
+];
+
+/// Title, facts, findings and all measurements.
+pub fn render(state: &RunState) -> String {
+    let mut parts = vec![format!("# {}", escape(&state.title())), lead(state)];
+    parts.push(bullets("Findings", &run_findings(state)));
+    for (title, told) in [
+        ("Hardware", facts::hardware_facts(state)),
+        ("Engine", facts::engine_facts(state)),
+        ("Run", facts::run_facts(state)),
+    ] {
+        parts.push(fact_table(title, &told));
+    }
+    if let Some(command) = facts::launch_command(state) {
+        parts.push(format!("## Launch command\n\n{}", fenced(command)));
+    }
+    parts.push(format!("## All measurements\n\n{}", measurements(state)));
+    parts.push(NOTES.join("\n\n"));
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n\n") + "\n"
+}
+
+fn lead(state: &RunState) -> String {
+    let engine = crate::api::engine_line(state.facts.as_ref());
+    let origin = match state.origin {
+        Some(Origin::Simulated { clock_factor }) => {
+            format!(
+                "Simulated: no real server was measured; its clock ran {}× as fast.",
+                format::plain(Some(clock_factor))
+            )
+        }
+        Some(Origin::Imported) => "Imported from a published page.".to_owned(),
+        Some(Origin::Measured) | None => String::new(),
+    };
+    let lines = [escape(&engine), facts::subtitle(state), origin];
+    lines.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n\n")
+}
+
+fn bullets(title: &str, findings: &[Finding]) -> String {
+    if findings.is_empty() {
+        return String::new();
+    }
+    let lines: Vec<String> = findings.iter().map(|finding| format!("- {}", escape(&finding.text))).collect();
+    format!("## {title}\n\n{}", lines.join("\n"))
+}
+
+fn fact_table(title: &str, told: &[Fact]) -> String {
+    let rows: Vec<String> = told.iter().map(|(label, text)| format!("| {label} | {} |", escape(text))).collect();
+    format!("## {title}\n\n| | |\n|---|---|\n{}", rows.join("\n"))
+}
+
+fn measurements(state: &RunState) -> String {
+    let table = table(state);
+    let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+    let head = line(table.columns.iter().map(ToString::to_string).collect());
+    let rule = format!("|{}", "---|".repeat(table.columns.len()));
+    let rows = table.rows.iter().map(|row| line(row.cells.iter().map(|cell| escape(cell)).collect()));
+    [head, rule].into_iter().chain(rows).collect::<Vec<_>>().join("\n")
+}
+
+/// Text of a server or a user on one line, without any meaning to Markdown or HTML.
+fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' | '|' | '`' | '[' | ']' => safe.extend(['\\', c]),
+            '<' => safe.push_str("&lt;"),
+            '&' => safe.push_str("&amp;"),
+            c if c.is_control() => safe.push(' '),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// A code block whose fence is longer than any row of backticks in it.
+fn fenced(code: &str) -> String {
+    let longest = code.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    let clean: String = code.chars().filter(|c| !c.is_control() || *c == '\n').collect();
+    format!("{fence}\n{clean}\n{fence}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    /// The reference page's table, as it was published; where the materials lie beside the repository.
+    const ORIGINAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/seed/all-measurements.md");
+
+    #[test]
+    fn the_reference_keeps_every_row_of_its_page() {
+        let text = render(&sample::reference());
+        let lines: Vec<&str> = text.lines().collect();
+        let rows = include_str!("../sample/all-measurements.md");
+        assert_eq!(rows.lines().count(), 75);
+        let missing: Vec<&str> = rows.lines().filter(|row| !lines.contains(row)).collect();
+        assert!(missing.is_empty(), "{missing:#?}");
+        match std::fs::read_to_string(ORIGINAL) {
+            Ok(original) => assert_eq!(original, rows),
+            Err(error) => println!("the published table is not here, so only our copy was compared: {error}"),
+        }
+    }
+
+    #[test]
+    fn hostile_text_stays_text() {
+        let check = |text: &str, wanted: &str| assert_eq!(escape(text), wanted);
+        check("a|b\nc", "a\\|b c");
+        check("<script>&", "&lt;script>&amp;");
+        check("[x](y) `z` \\", "\\[x\\](y) \\`z\\` \\\\");
+        assert_eq!(fenced("a ``` b\u{7}"), "````\na ``` b\n````");
+    }
+}

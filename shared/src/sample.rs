@@ -1,1 +1,0 @@
-//! The read-only sample run: one published page as data.

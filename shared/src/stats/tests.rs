@@ -1,0 +1,1 @@
+//! Tests over the whole way from traces to numbers.

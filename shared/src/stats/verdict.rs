@@ -1,0 +1,169 @@
+//! The verdict on a cell: its status, its findings and its failed requests (method §5).
+
+use std::collections::BTreeMap;
+
+use super::{
+    cell::{CellResult, CellStats, CellStatus, FailureGroup},
+    decode::DecodeInput,
+    queue,
+};
+use crate::{
+    finding::rules::{self, Asked},
+    id::Phase,
+    trace::{FailureKind, RequestEnd, RequestFailure, RequestTrace, StampSource},
+    units::{Concurrency, Nanos},
+};
+
+/// A cell with more failed requests than this share fails.
+const MAX_FAILED_SHARE: f64 = 0.05;
+/// So does one with a slot that gave nothing for more than this share of the window.
+const MAX_DEAD_SHARE: f64 = 0.1;
+/// The engine runs this share of C, and at least one request, beyond ours: somebody else is on it.
+const FOREIGN_SHARE: f64 = 0.05;
+/// Below this share of C decoding, the cell is under-filled.
+const MIN_FILLED_SHARE: f64 = 0.95;
+/// Lateness (p99) above this share of the median gap bends process stamps.
+const MAX_LAG_OF_GAP: f64 = 0.1;
+/// Reads whose stamp several events share, above which gaps can't be trusted.
+const MAX_COALESCED_SHARE: f64 = 0.05;
+/// Rows of failed requests that are kept.
+const FAILURE_ROWS: usize = 10;
+
+/// How the ramp of a decode cell ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RampEnd {
+    /// Every slot had a token.
+    Ready,
+    /// Its time was over, and the window opened anyway.
+    BudgetSpent,
+}
+
+impl CellResult {
+    /// A measured decode cell.
+    pub fn decode(input: &DecodeInput<'_>, ramp: RampEnd, asked: Asked) -> Self {
+        let stats = CellStats::decode(input);
+        let verdict = decide(&stats, input, ramp);
+        let findings = rules::cell_findings(&rules::Seen {
+            phase: Phase::Decode,
+            cell: &stats,
+            status: verdict,
+            concurrency: input.concurrency,
+            asked,
+            traces: input.traces,
+        });
+        Self { status: verdict, stats, findings, failures: failures(input.traces) }
+    }
+
+    /// A measured prefill cell.
+    pub fn prefill(cold: &[RequestTrace], asked: Asked) -> Self {
+        let stats = CellStats::prefill(cold, asked.context);
+        let verdict = decide_prefill(cold);
+        let findings = rules::cell_findings(&rules::Seen {
+            phase: Phase::Prefill,
+            cell: &stats,
+            status: verdict,
+            concurrency: Concurrency::ONE,
+            asked,
+            traces: cold,
+        });
+        Self { status: verdict, stats, findings, failures: failures(cold) }
+    }
+
+    /// A cell that could not begin because the engine would not become idle.
+    pub fn not_drained() -> Self {
+        let stats = CellStats::default();
+        Self { status: CellStatus::NotDrained, stats, findings: Vec::new(), failures: Vec::new() }
+    }
+}
+
+/// The status of a decode cell, most severe first. One exception: a queue is *why* a ramp stays incomplete, so where
+/// requests are seen to queue the reason is named, which is also the reference page's word.
+pub fn decide(cell: &CellStats, input: &DecodeInput<'_>, ramp: RampEnd) -> CellStatus {
+    if let Some(kind) = failed(input.traces).or_else(|| dead_slot(input)) {
+        return CellStatus::Failed(kind);
+    }
+    if is_contaminated(cell, input) {
+        return CellStatus::Contaminated;
+    }
+    if queue::is_queued(cell, input) {
+        return CellStatus::RequestsQueued;
+    }
+    if ramp == RampEnd::BudgetSpent {
+        return CellStatus::RampIncomplete;
+    }
+    let wanted = f64::from(input.concurrency.get());
+    if cell.decoding_requests.is_some_and(|decoding| decoding < MIN_FILLED_SHARE * wanted) {
+        return CellStatus::UnderFilled;
+    }
+    if is_client_limited(cell) { CellStatus::ClientLimited } else { CellStatus::Valid }
+}
+
+/// The status of a prefill cell.
+pub fn decide_prefill(cold: &[RequestTrace]) -> CellStatus {
+    failed(cold).map_or(CellStatus::Valid, CellStatus::Failed)
+}
+
+fn failures_of(traces: &[RequestTrace]) -> impl Iterator<Item = &RequestFailure> {
+    traces.iter().filter_map(|trace| match &trace.end {
+        RequestEnd::Failed(failure) => Some(failure),
+        _ => None,
+    })
+}
+
+fn most_frequent(traces: &[RequestTrace]) -> Option<FailureKind> {
+    let mut counts: BTreeMap<FailureKind, usize> = BTreeMap::new();
+    for failure in failures_of(traces) {
+        *counts.entry(failure.kind).or_default() += 1;
+    }
+    counts.into_iter().max_by_key(|(kind, count)| (*count, std::cmp::Reverse(*kind))).map(|(kind, _)| kind)
+}
+
+fn failed(traces: &[RequestTrace]) -> Option<FailureKind> {
+    let share = failures_of(traces).count() as f64 / traces.len() as f64;
+    if share > MAX_FAILED_SHARE { most_frequent(traces) } else { None }
+}
+
+/// A slot is alive while a request is in flight that will not fail; one that will fail, until its last text.
+fn dead_slot(input: &DecodeInput<'_>) -> Option<FailureKind> {
+    let mut slots: BTreeMap<u32, Vec<&RequestTrace>> = BTreeMap::new();
+    for trace in input.traces {
+        slots.entry(trace.slot).or_default().push(trace);
+    }
+    let at_least = Nanos::from_secs_f64(input.window.secs() * (1.0 - MAX_DEAD_SHARE));
+    let is_dead = |traces: &Vec<&RequestTrace>| {
+        let failed = |trace: &RequestTrace| matches!(trace.end, RequestEnd::Failed(_));
+        let alive = traces.iter().filter_map(|trace| {
+            let until = if failed(trace) { trace.last_arrival()? } else { trace.ended };
+            Some((trace.send_started?, until))
+        });
+        traces.iter().any(|trace| failed(trace)) && input.window.covered(alive) < at_least
+    };
+    if slots.values().any(is_dead) { most_frequent(input.traces) } else { None }
+}
+
+fn is_contaminated(cell: &CellStats, input: &DecodeInput<'_>) -> bool {
+    let (Some(running), Some(own)) = (cell.engine_running, cell.active_requests) else { return false };
+    running.mean - own > (FOREIGN_SHARE * f64::from(input.concurrency.get())).max(1.0)
+}
+
+fn is_client_limited(cell: &CellStats) -> bool {
+    let late = match (cell.client_lag_s.and_then(|lag| lag.p99), cell.chunk_gap_s) {
+        (Some(lag), Some(gap)) => lag > MAX_LAG_OF_GAP * gap.p50,
+        _ => false,
+    };
+    let bent = late && cell.stamps == Some(StampSource::Process);
+    bent || cell.coalesced_share.is_some_and(|share| share > MAX_COALESCED_SHARE)
+}
+
+/// Failed requests that said the same, most frequent first.
+pub fn failures(traces: &[RequestTrace]) -> Vec<FailureGroup> {
+    let mut counts: BTreeMap<(FailureKind, &str), u64> = BTreeMap::new();
+    for failure in failures_of(traces) {
+        *counts.entry((failure.kind, failure.text.as_str())).or_default() += 1;
+    }
+    let group = |((kind, text), count): ((FailureKind, &str), u64)| FailureGroup { kind, text: text.to_owned(), count };
+    let mut groups: Vec<FailureGroup> = counts.into_iter().map(group).collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.count));
+    groups.truncate(FAILURE_ROWS);
+    groups
+}
