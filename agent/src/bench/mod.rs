@@ -1,1 +1,293 @@
-//! bench
+//! Makes a run happen: calibrates the prompts, then measures cell after cell and tells what it found. It runs on a
+//! measuring runtime of its own; whatever is not measured goes to the serving runtime.
+
+mod cache;
+mod cell;
+mod drain;
+mod gauges;
+mod load;
+mod prefill;
+mod ramp;
+mod single;
+mod skip;
+mod supply;
+mod tune;
+mod verdict;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use speedmatrix_shared::{
+    event::{LogLevel, RunEvent, RunOutcome},
+    gauge::{CellPhase, Gauge},
+    id::{CellId, Phase, RunId},
+    plan::{Prefill, RunPlan},
+    stats::cell::{CellResult, CellStatus},
+    target::TargetFacts,
+    trace::FailureKind,
+    units::{Context, Nanos},
+};
+use tokio::{
+    runtime::Handle,
+    sync::{mpsc, watch},
+};
+use tokio_util::sync::CancellationToken;
+
+use self::{
+    gauges::{Scene, Scraper},
+    tune::Lengths,
+};
+use crate::{
+    client::{SlotCounters, Target},
+    clock::Clock,
+    prompt::{
+        request::{Dialect, Requests},
+        text::Library,
+    },
+};
+
+/// Cells in a row that can't connect, after which the run is given up.
+const MOST_UNREACHABLE: u32 = 3;
+
+/// A run to make.
+#[derive(Debug)]
+pub struct Job {
+    /// What to measure.
+    pub plan: RunPlan,
+    /// The run's id; part of every prompt.
+    pub run: RunId,
+    /// The server.
+    pub target: Target,
+    /// What the probe found.
+    pub facts: TargetFacts,
+    /// The run's clock.
+    pub clock: Clock,
+    /// How long to wait for a silent or busy server.
+    pub patience: Patience,
+    /// The serving runtime: scrapes and live gauges run there.
+    pub serving: Handle,
+}
+
+/// How long to wait, on the run's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// Longest silence of a stream. Cells whose queue is expected to take longer wait longer.
+    pub idle: Nanos,
+    /// Longest wait for an idle engine before a cell.
+    pub drain: Nanos,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { idle: Nanos::from_secs(600), drain: Nanos::from_secs(300) }
+    }
+}
+
+/// Where a run tells, and is told to stop.
+#[derive(Debug)]
+pub struct Outlets {
+    /// Facts with their times. A closed channel stops the run.
+    pub facts: mpsc::Sender<(Nanos, RunEvent)>,
+    /// The live gauge; `None` between cells.
+    pub gauge: watch::Sender<Option<Gauge>>,
+    /// Stops the run within a second; the running cell is dropped.
+    pub stop: CancellationToken,
+}
+
+/// Makes the run. Tells `Calibrated`, `CellSkipped`, `CellStarted`, `RampDone`, `CellFinished` and `Log`; start, probe and
+/// end of the run are the caller's to tell.
+pub async fn run(job: Job, outlets: Outlets) -> RunOutcome {
+    let Outlets { facts, gauge, stop } = outlets;
+    let serving = job.serving.clone();
+    let clock = job.clock;
+    let mut bench = match Bench::new(job, facts) {
+        Ok(bench) => bench,
+        Err(reason) => return RunOutcome::Failed { reason },
+    };
+    let live = gauges::live(&serving, clock, bench.scene.subscribe(), bench.engine.follow(), gauge.clone());
+    // Dropping the bench's future closes all its connections and ends its tasks.
+    let outcome = tokio::select! {
+        biased;
+        () = stop.cancelled() => RunOutcome::Cancelled,
+        done = bench.whole() => match done {
+            Ok(()) => RunOutcome::Finished,
+            Err(Halt::Unheard) => RunOutcome::Cancelled,
+            Err(Halt::Fatal(reason)) => RunOutcome::Failed { reason },
+        },
+    };
+    drop(live);
+    gauge.send_replace(None);
+    outcome
+}
+
+/// Why a run can't go on.
+#[derive(Debug)]
+enum Halt {
+    /// Nobody listens any more.
+    Unheard,
+    /// The target can't be measured.
+    Fatal(String),
+}
+
+/// Tells facts.
+#[derive(Debug, Clone)]
+struct Teller {
+    facts: mpsc::Sender<(Nanos, RunEvent)>,
+    clock: Clock,
+}
+
+impl Teller {
+    async fn tell(&self, event: RunEvent) -> Result<(), Halt> {
+        self.tell_at(self.clock.now(), event).await
+    }
+
+    async fn tell_at(&self, at: Nanos, event: RunEvent) -> Result<(), Halt> {
+        self.facts.send((at, event)).await.map_err(|_closed| Halt::Unheard)
+    }
+
+    async fn log(&self, level: LogLevel, text: String) -> Result<(), Halt> {
+        self.tell(RunEvent::Log { level, text }).await
+    }
+}
+
+/// How long one request of a context took to its first token.
+#[derive(Debug, Clone, Copy, Default)]
+struct Admission {
+    cold: Option<Nanos>,
+    cached: Option<Nanos>,
+}
+
+/// A run in the making.
+#[derive(Debug)]
+struct Bench {
+    plan: RunPlan,
+    target: Target,
+    facts: TargetFacts,
+    clock: Clock,
+    patience: Patience,
+    serving: Handle,
+    teller: Teller,
+    scene: watch::Sender<Option<Scene>>,
+    /// Asks the engine; used only while `engine_tells`.
+    engine: Scraper,
+    engine_tells: bool,
+    library: Arc<Library>,
+    requests: Arc<Requests>,
+    lengths: Lengths,
+    admissions: BTreeMap<Context, Admission>,
+    refused: skip::Refused,
+    /// Numbers of fresh documents that are used up.
+    fresh_used: u64,
+    unreachable_in_a_row: u32,
+}
+
+impl Bench {
+    fn new(job: Job, facts: mpsc::Sender<(Nanos, RunEvent)>) -> Result<Self, String> {
+        let Job { plan, run, target, facts: known, clock, patience, serving } = job;
+        let model = known.served_model.as_deref().or(plan.model()).unwrap_or_default();
+        let requests = Arc::new(Requests::new(model, Dialect::default()));
+        Ok(Self {
+            engine: Scraper::new(&target, clock, serving.clone()).map_err(|e| e.to_string())?,
+            engine_tells: false,
+            library: Arc::new(Library::new(plan.seed(), run)),
+            requests,
+            lengths: Lengths::default(),
+            admissions: BTreeMap::new(),
+            refused: skip::Refused::default(),
+            fresh_used: 0,
+            unreachable_in_a_row: 0,
+            teller: Teller { facts, clock },
+            scene: watch::Sender::new(None),
+            plan,
+            target,
+            facts: known,
+            clock,
+            patience,
+            serving,
+        })
+    }
+
+    async fn whole(&mut self) -> Result<(), Halt> {
+        self.meet_engine().await?;
+        self.calibrate().await?;
+        let mut from_warm_up = BTreeSet::new();
+        for cell in self.plan.cells() {
+            match cell.phase {
+                // These finish right before the first decode cell of their context.
+                Phase::Prefill if *self.plan.prefill() == Prefill::FromWarmUp => {
+                    from_warm_up.insert(cell.context);
+                }
+                Phase::Prefill => self.prefill_cell(cell).await?,
+                Phase::Decode => {
+                    let scout = if from_warm_up.remove(&cell.context) {
+                        self.prefill_from_warm_up(cell.context).await?
+                    } else {
+                        None
+                    };
+                    self.decode_cell(cell, scout).await?;
+                }
+            }
+            self.scene.send_replace(None);
+        }
+        Ok(())
+    }
+
+    async fn meet_engine(&mut self) -> Result<(), Halt> {
+        match self.engine.look().await {
+            Ok(_) => {
+                self.engine_tells = true;
+                Ok(())
+            }
+            // Asked once only: servers without metrics are not asked again and again.
+            Err(error) => self.teller.log(LogLevel::Info, error.to_string()).await,
+        }
+    }
+
+    /// The engine's gauges, if it has any.
+    fn scraper(&self) -> Option<&Scraper> {
+        self.engine_tells.then_some(&self.engine)
+    }
+
+    fn show(&self, cell: CellId, phase: CellPhase, slots: &Arc<[SlotCounters]>) {
+        let scene = Scene { cell, phase, since: self.clock.now(), slots: Arc::clone(slots) };
+        self.scene.send_replace(Some(scene));
+    }
+
+    /// Skips a cell that can't be measured; whether it was skipped.
+    async fn skipped(&self, cell: CellId) -> Result<bool, Halt> {
+        let Some((reason, text)) = skip::skip(cell, &self.plan, self.facts.limits, &self.refused) else {
+            return Ok(false);
+        };
+        self.teller.tell(RunEvent::CellSkipped { cell, reason, text }).await?;
+        Ok(true)
+    }
+
+    async fn finish(&mut self, cell: CellId, result: CellResult) -> Result<(), Halt> {
+        match result.status {
+            CellStatus::Failed(FailureKind::ContextOverflow) => {
+                let said = result.failures.first().map(|group| group.text.clone()).unwrap_or_default();
+                self.refused.note(cell, said);
+            }
+            CellStatus::Failed(FailureKind::Connect) => self.unreachable_in_a_row += 1,
+            _ => self.unreachable_in_a_row = 0,
+        }
+        self.teller.tell(RunEvent::CellFinished { cell, result: Box::new(result) }).await?;
+        if self.unreachable_in_a_row < MOST_UNREACHABLE {
+            return Ok(());
+        }
+        Err(Halt::Fatal(format!(
+            "{MOST_UNREACHABLE} cells in a row could not connect to {}: check that the server still runs, then start again",
+            self.target.url.as_str()
+        )))
+    }
+
+    fn admission(&self, context: Context) -> Admission {
+        self.admissions.get(&context).copied().unwrap_or_default()
+    }
+
+    fn no_slots() -> Arc<[SlotCounters]> {
+        Arc::new([])
+    }
+}

@@ -1,9 +1,21 @@
 //! Talking to the target. `stream` is the hot path: one request and its stream, stamped by the kernel in `stamped`,
 //! recorded by `record`. Everything that isn't measured goes through reqwest in `probe`.
 
+mod answer;
 mod body;
 mod counters;
+mod failure;
+pub mod http;
+mod link;
+pub mod probe;
+pub mod prometheus;
+mod quiet;
+mod record;
+mod settle;
+mod stamped;
 mod stream;
+mod tls;
+pub mod tokenize;
 
 use speedmatrix_shared::{plan::TargetUrl, trace::RequestTrace, units::Nanos};
 

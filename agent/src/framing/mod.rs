@@ -1,1 +1,16 @@
-//! framing
+//! Bytes to frames: pure, incremental, indifferent to where reads cut.
+
+mod sse;
+
+pub use self::sse::{Event, Sse};
+
+/// Bytes that no reader of event streams could hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum FramingError {
+    /// One event outgrew the bound.
+    #[error("an event of over {limit_bytes} bytes came: the stream was given up")]
+    EventTooLarge {
+        /// The bound.
+        limit_bytes: usize,
+    },
+}

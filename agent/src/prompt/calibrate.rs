@@ -88,9 +88,19 @@ impl Aim {
         Self { context, fit, chars, corrections_left: MAX_CORRECTIONS, first: None, real_tokens: None }
     }
 
+    /// The context that it is about.
+    pub const fn context(&self) -> Context {
+        self.context
+    }
+
     /// Characters of the context's documents.
     pub const fn chars(&self) -> usize {
         self.chars
+    }
+
+    /// How often the length was corrected: documents of another edition share no beginning with earlier ones.
+    pub const fn edition(&self) -> u64 {
+        (MAX_CORRECTIONS - self.corrections_left) as u64
     }
 
     /// The latest count, if the server tells.

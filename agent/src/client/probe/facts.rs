@@ -61,6 +61,7 @@ impl Documents {
             launch_command: None,
             simulated: self.simulated(),
             engine,
+            published: std::collections::BTreeMap::new(),
             warnings,
         })
     }

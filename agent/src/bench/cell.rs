@@ -1,0 +1,229 @@
+//! A sustained-decode cell (method §3): drain, cache, ramp, window, stop.
+
+use std::time::Duration;
+
+use speedmatrix_shared::{
+    event::RunEvent,
+    finding::rules::Asked,
+    gauge::CellPhase,
+    id::CellId,
+    plan::PromptMode,
+    stats::window::Window,
+    trace::{RequestEnd, RequestFailure, RequestTrace},
+    units::Nanos,
+};
+use tokio::time::MissedTickBehavior;
+
+use super::{
+    Bench, Halt,
+    cache::{Prepared, Unprepared},
+    drain::{Drained, drain},
+    gauges::Look,
+    load::{Load, Slot, closed_loop},
+    ramp::{Ramp, RampState},
+    single::is_hopeless,
+    verdict,
+};
+
+/// Time between two looks at the slots during the ramp, on the run's clock …
+const LOOK_EVERY: Nanos = Nanos::from_millis(20);
+/// … and at least this much real time.
+const FASTEST_LOOK: Duration = Duration::from_millis(2);
+/// Real time between the end of the window and the cut: bytes that arrived inside the window may still wait to be read
+/// when this machine is busy. They are counted by their stamps.
+const LATE_READS: Duration = Duration::from_millis(50);
+/// Longest wait (real time) for the workers to end after the cut.
+const STOP_LIMIT: Duration = Duration::from_secs(5);
+/// Requests in a row without a token, in units of C, after which a cell is given up.
+const MOST_FAILED_ROUNDS: usize = 2;
+/// And at least this many.
+const LEAST_FAILED: usize = 3;
+/// A cold or cached queue of C requests may take this many times C times one admission.
+const QUEUE_MARGIN: u64 = 3;
+
+/// What was seen in a cell.
+#[derive(Debug)]
+pub(super) struct Measured {
+    /// All requests of ramp and window.
+    pub(super) traces: Vec<RequestTrace>,
+    /// First send.
+    pub(super) ramp_start: Nanos,
+    /// How the window came about.
+    pub(super) opened: Opened,
+    /// Looks at the engine from the first send on.
+    pub(super) looks: Vec<Look>,
+}
+
+/// How the window opened.
+#[derive(Debug)]
+pub(super) enum Opened {
+    /// All slots had a token.
+    Ready(Window),
+    /// The ramp's budget was used up.
+    Anyway(Window),
+    /// The cell was given up: no request would succeed.
+    Never(RequestFailure),
+}
+
+impl Bench {
+    /// Measures one decode cell. `warm_up` is the request that filled its cache for a prefill row, if one just did.
+    pub(super) async fn decode_cell(&mut self, cell: CellId, warm_up: Option<RequestTrace>) -> Result<(), Halt> {
+        if self.skipped(cell).await? {
+            return Ok(());
+        }
+        self.teller.tell(RunEvent::CellStarted { cell }).await?;
+        if let Some((running, waiting)) = self.drained(cell).await {
+            return self.finish(cell, verdict::not_drained(running, waiting)).await;
+        }
+        self.show(cell, CellPhase::Cache, &Self::no_slots());
+        let prepared = match self.prepare_cache(cell, warm_up).await {
+            Ok(prepared) => prepared,
+            Err(Unprepared::Halt(halt)) => return Err(halt),
+            Err(Unprepared::Request(failure)) => return self.finish(cell, verdict::failed(&failure, &[])).await,
+        };
+        let Prepared { supplies, cold, proof } = prepared;
+        let mut slots = Vec::new();
+        for supply in supplies {
+            slots.push(Slot { connection: self.connection()?, supply });
+        }
+        let load = closed_loop(slots, self.clock, self.idle_limit(cell)).await;
+        let measured = self.measure(cell, load).await?;
+        let result = verdict::decode(cell, self.asked(cell), &measured, &cold, proof);
+        self.finish(cell, result).await
+    }
+
+    /// What the plan asks of a cell.
+    pub(super) fn asked(&self, cell: CellId) -> Asked {
+        Asked::new(cell.context, self.plan.prompts())
+    }
+
+    /// Waits for an idle engine; the load that would not go away, if it didn't become idle.
+    pub(super) async fn drained(&self, cell: CellId) -> Option<(f64, f64)> {
+        self.show(cell, CellPhase::Drain, &Self::no_slots());
+        match drain(self.scraper(), self.clock, self.patience.drain).await {
+            Drained::Idle | Drained::Unknown => None,
+            Drained::Busy { running, waiting } => Some((running, waiting)),
+        }
+    }
+
+    async fn measure(&self, cell: CellId, load: Load) -> Result<Measured, Halt> {
+        let series = self.scraper().map(|scraper| scraper.series(self.plan.duration()));
+        let mut book = Book::new(load);
+        let ramp_start = book.load.start();
+        self.show(cell, CellPhase::Ramp, &book.load.slots);
+        let admission = self.one_admission(cell);
+        let ramp = Ramp::new(ramp_start, book.load.slots.len(), self.plan.duration(), admission);
+        let opened = match self.ramp(ramp, &mut book).await {
+            Err(failure) => Opened::Never(failure),
+            Ok(state) => {
+                let window = Window::new(self.clock.now(), self.plan.duration());
+                let ramp_s = window.start.since(ramp_start).as_secs_f64();
+                self.teller.tell_at(window.start, RunEvent::RampDone { cell, ramp_s }).await?;
+                self.show(cell, CellPhase::Measure, &book.load.slots);
+                match self.window(window, &mut book).await {
+                    Err(failure) => Opened::Never(failure),
+                    Ok(()) if state == RampState::Ready => Opened::Ready(window),
+                    Ok(()) => Opened::Anyway(window),
+                }
+            }
+        };
+        self.show(cell, CellPhase::Stop, &book.load.slots);
+        let traces = book.close().await;
+        let looks = series.map(super::gauges::Series::take).unwrap_or_default();
+        Ok(Measured { traces, ramp_start, opened, looks })
+    }
+
+    async fn ramp(&self, mut ramp: Ramp, book: &mut Book) -> Result<RampState, RequestFailure> {
+        let engine = self.engine.follow();
+        let mut look = tokio::time::interval(self.clock.real(LOOK_EVERY).max(FASTEST_LOOK));
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                Some(trace) = book.load.traces.recv() => {
+                    ramp.ended(trace.slot);
+                    book.note(trace)?;
+                }
+                _ = look.tick() => {
+                    let waiting = engine.borrow().filter(|_| self.engine_tells).and_then(|gauges| gauges.waiting);
+                    let states = book.load.slots.iter().map(crate::client::SlotCounters::state);
+                    let state = ramp.poll(self.clock.now(), states, waiting);
+                    if state != RampState::Going {
+                        return Ok(state);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn window(&self, window: Window, book: &mut Book) -> Result<(), RequestFailure> {
+        let mut end = std::pin::pin!(self.clock.sleep_until(window.end));
+        loop {
+            tokio::select! {
+                () = &mut end => break,
+                Some(trace) = book.load.traces.recv() => book.note(trace)?,
+            }
+        }
+        tokio::time::sleep(LATE_READS).await;
+        Ok(())
+    }
+
+    /// How long one request of the cell takes to be admitted alone, if that was measured.
+    fn one_admission(&self, cell: CellId) -> Option<Nanos> {
+        let known = self.admission(cell.context);
+        match self.plan.prompts() {
+            PromptMode::Cold => known.cold,
+            PromptMode::Shared | PromptMode::Unique => known.cached,
+        }
+    }
+
+    /// The longest silence that may be a place in the queue.
+    fn idle_limit(&self, cell: CellId) -> Nanos {
+        let known = self.admission(cell.context);
+        let one = known.cold.max(known.cached).unwrap_or_default().0;
+        Nanos(one.saturating_mul(QUEUE_MARGIN * u64::from(cell.concurrency.get()))).max(self.patience.idle)
+    }
+}
+
+/// A load and the requests that it has ended.
+#[derive(Debug)]
+struct Book {
+    load: Load,
+    traces: Vec<RequestTrace>,
+    /// Requests in a row, over all slots, that failed before any token.
+    useless_in_a_row: usize,
+}
+
+impl Book {
+    const fn new(load: Load) -> Self {
+        Self { load, traces: Vec::new(), useless_in_a_row: 0 }
+    }
+
+    /// Keeps a trace. An error says that going on makes no sense, and why.
+    fn note(&mut self, trace: RequestTrace) -> Result<(), RequestFailure> {
+        let failure = match &trace.end {
+            RequestEnd::Failed(failure) if trace.arrivals.is_empty() => Some(failure.clone()),
+            _ => None,
+        };
+        self.traces.push(trace);
+        let Some(failure) = failure else {
+            self.useless_in_a_row = 0;
+            return Ok(());
+        };
+        self.useless_in_a_row += 1;
+        let most = LEAST_FAILED.max(MOST_FAILED_ROUNDS * self.load.slots.len());
+        if is_hopeless(failure.kind) || self.useless_in_a_row >= most { Err(failure) } else { Ok(()) }
+    }
+
+    /// Closes all requests and waits for their traces.
+    async fn close(mut self) -> Vec<RequestTrace> {
+        self.load.cut();
+        let rest = async {
+            while let Some(trace) = self.load.traces.recv().await {
+                self.traces.push(trace);
+            }
+        };
+        // What does not end in time is dropped with its connection; its trace is lost.
+        tokio::time::timeout(STOP_LIMIT, rest).await.ok();
+        self.traces
+    }
+}

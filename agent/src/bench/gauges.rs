@@ -1,0 +1,228 @@
+//! What a running cell shows: the live gauge at 10 Hz, and the engine's own numbers as a series. Both run on the serving
+//! runtime, so that they never delay a stamp.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use speedmatrix_shared::{
+    gauge::{CellPhase, Gauge},
+    id::CellId,
+    units::Nanos,
+};
+use tokio::{runtime::Handle, sync::watch, time::MissedTickBehavior};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::{
+    client::{
+        SlotCounters, SlotState, Target,
+        http::{AskError, Http},
+        prometheus::{self, EngineGauges, ScrapeError},
+    },
+    clock::Clock,
+};
+
+/// Real time between two live gauges.
+const LIVE_EVERY: Duration = Duration::from_millis(100);
+/// The rate shown live is that of the last second.
+const RATE_OVER: Nanos = Nanos::from_secs(1);
+/// The engine is asked at least this often inside a window.
+const SERIES_EVERY: Nanos = Nanos::from_secs(1);
+/// A window holds at least this many scrapes, if [`FASTEST_SERIES`] allows it.
+const SERIES_LEAST: u64 = 10;
+/// Real time between two scrapes, at least: an engine's page costs it some work.
+const FASTEST_SERIES: Duration = Duration::from_millis(50);
+
+/// What the live gauge is made of: set by the cell, read by [`live`].
+#[derive(Debug, Clone)]
+pub(super) struct Scene {
+    pub(super) cell: CellId,
+    pub(super) phase: CellPhase,
+    pub(super) since: Nanos,
+    pub(super) slots: Arc<[SlotCounters]>,
+}
+
+/// Tells the live gauge ten times a second until the handle is dropped.
+pub(super) fn live(
+    serving: &Handle,
+    clock: Clock,
+    mut scene: watch::Receiver<Option<Scene>>,
+    waiting: watch::Receiver<Option<EngineGauges>>,
+    gauge: watch::Sender<Option<Gauge>>,
+) -> AbortOnDropHandle<()> {
+    AbortOnDropHandle::new(serving.spawn(async move {
+        let mut tick = tokio::time::interval(LIVE_EVERY);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut rate = Rate::default();
+        loop {
+            tick.tick().await;
+            let now = scene.borrow_and_update().clone();
+            let waiting = waiting.borrow().and_then(|gauges| gauges.waiting);
+            gauge.send_replace(now.map(|scene| rate.gauge(clock.now(), &scene, waiting)));
+        }
+    }))
+}
+
+/// Token counts of the last second, and where the window began.
+#[derive(Debug, Default)]
+struct Rate {
+    /// The slots and phase that the counts belong to.
+    of: Option<(Arc<[SlotCounters]>, CellPhase)>,
+    counts: VecDeque<(Nanos, u64)>,
+    window: Option<(Nanos, u64)>,
+}
+
+impl Rate {
+    fn gauge(&mut self, now: Nanos, scene: &Scene, waiting: Option<f64>) -> Gauge {
+        let tokens = scene.slots.iter().map(SlotCounters::tokens).sum();
+        let count = |wanted: fn(SlotState) -> bool| {
+            u32::try_from(scene.slots.iter().filter(|slot| wanted(slot.state())).count()).unwrap_or(u32::MAX)
+        };
+        self.enter(now, scene, tokens);
+        let tok_s = self.counts.front().and_then(|first| per_second(*first, (now, tokens)));
+        while self.counts.front().is_some_and(|(at, _)| now.since(*at) >= RATE_OVER) {
+            self.counts.pop_front();
+        }
+        self.counts.push_back((now, tokens));
+        Gauge {
+            at: now,
+            cell: scene.cell,
+            phase: scene.phase,
+            phase_for_s: now.since(scene.since).as_secs_f64(),
+            tok_s,
+            in_flight: count(|state| state != SlotState::Idle),
+            decoding: count(|state| state == SlotState::Decoding),
+            waiting: waiting.map(|waiting| waiting as u32),
+            window_tok_s: self.window.and_then(|start| per_second(start, (now, tokens))),
+        }
+    }
+
+    fn enter(&mut self, now: Nanos, scene: &Scene, tokens: u64) {
+        let same_slots = self.of.as_ref().is_some_and(|(slots, _)| Arc::ptr_eq(slots, &scene.slots));
+        if !same_slots {
+            self.counts.clear();
+        }
+        let measuring = scene.phase == CellPhase::Measure;
+        let was_measuring = same_slots && matches!(self.of, Some((_, CellPhase::Measure)));
+        if !measuring {
+            self.window = None;
+        } else if !was_measuring {
+            self.window = Some((now, tokens));
+        }
+        self.of = Some((Arc::clone(&scene.slots), scene.phase));
+    }
+}
+
+fn per_second(from: (Nanos, u64), to: (Nanos, u64)) -> Option<f64> {
+    let secs = to.0.since(from.0).as_secs_f64();
+    (secs > 0.0).then(|| to.1.saturating_sub(from.1) as f64 / secs)
+}
+
+/// One look at the engine: `None` where it did not answer.
+pub(super) type Look = (Nanos, Option<EngineGauges>);
+
+/// Asks the engine for its own numbers.
+#[derive(Debug, Clone)]
+pub(super) struct Scraper {
+    http: Http,
+    clock: Clock,
+    serving: Handle,
+    latest: watch::Sender<Option<EngineGauges>>,
+}
+
+impl Scraper {
+    pub(super) fn new(target: &Target, clock: Clock, serving: Handle) -> Result<Self, AskError> {
+        Ok(Self { http: Http::new(target)?, clock, serving, latest: watch::Sender::new(None) })
+    }
+
+    /// Follows the latest numbers.
+    pub(super) fn follow(&self) -> watch::Receiver<Option<EngineGauges>> {
+        self.latest.subscribe()
+    }
+
+    /// The numbers now.
+    pub(super) async fn look(&self) -> Result<EngineGauges, ScrapeError> {
+        let me = self.clone();
+        let asked = AbortOnDropHandle::new(self.serving.spawn(async move { me.scrape().await }));
+        asked.await.unwrap_or_else(|gone| {
+            let url = self.http.target().url.as_str().to_owned();
+            Err(AskError::Transport { url, reason: gone.to_string() }.into())
+        })
+    }
+
+    /// Asks again and again until the series is taken or dropped. `window` is the length of the window to come.
+    pub(super) fn series(&self, window: Nanos) -> Series {
+        let looks = Arc::new(Mutex::new(Vec::new()));
+        let (me, shelf) = (self.clone(), Arc::clone(&looks));
+        let every = self.clock.real(SERIES_EVERY.min(Nanos(window.0 / SERIES_LEAST))).max(FASTEST_SERIES);
+        let task = self.serving.spawn(async move {
+            let mut tick = tokio::time::interval(every);
+            tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                tick.tick().await;
+                let look = me.scrape().await.ok();
+                shelf.lock().unwrap_or_else(PoisonError::into_inner).push((me.clock.now(), look));
+            }
+        });
+        Series { looks, _task: AbortOnDropHandle::new(task) }
+    }
+
+    async fn scrape(&self) -> Result<EngineGauges, ScrapeError> {
+        let result = prometheus::scrape(&self.http).await;
+        self.latest.send_replace(result.as_ref().ok().copied());
+        result
+    }
+}
+
+/// A series being recorded.
+#[derive(Debug)]
+pub(super) struct Series {
+    looks: Arc<Mutex<Vec<Look>>>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Series {
+    /// Ends the recording.
+    pub(super) fn take(self) -> Vec<Look> {
+        std::mem::take(&mut self.looks.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scene(slots: &Arc<[SlotCounters]>, phase: CellPhase) -> Scene {
+        Scene { cell: "decode-8K-2".parse().unwrap(), phase, since: Nanos(0), slots: Arc::clone(slots) }
+    }
+
+    #[test]
+    fn the_live_rate_is_that_of_the_last_second() {
+        let slots: Arc<[SlotCounters]> = [SlotCounters::default(), SlotCounters::default()].into();
+        let mut rate = Rate::default();
+        let mut check = |ms: u64, tokens: u64, phase: CellPhase, want: Option<f64>, window: Option<f64>| {
+            slots[0].set_tokens(tokens);
+            let gauge = rate.gauge(Nanos::from_millis(ms), &scene(&slots, phase), None);
+            assert_eq!((gauge.tok_s, gauge.window_tok_s), (want, window), "at {ms} ms");
+        };
+        check(0, 0, CellPhase::Ramp, None, None);
+        check(500, 50, CellPhase::Ramp, Some(100.0), None);
+        check(1_000, 50, CellPhase::Measure, Some(50.0), None);
+        check(1_500, 150, CellPhase::Measure, Some(100.0), Some(200.0));
+        check(3_000, 150, CellPhase::Measure, Some(0.0), Some(50.0));
+        check(3_100, 150, CellPhase::Stop, Some(0.0), None);
+    }
+
+    #[test]
+    fn slots_of_another_cell_start_anew() {
+        let first: Arc<[SlotCounters]> = [SlotCounters::default()].into();
+        first[0].set_tokens(1_000);
+        let second: Arc<[SlotCounters]> = [SlotCounters::default()].into();
+        let mut rate = Rate::default();
+        rate.gauge(Nanos::from_secs(1), &scene(&first, CellPhase::Measure), None);
+        let gauge = rate.gauge(Nanos::from_secs(2), &scene(&second, CellPhase::Drain), Some(3.0));
+        assert_eq!((gauge.tok_s, gauge.waiting, gauge.in_flight), (None, Some(3), 0));
+    }
+}

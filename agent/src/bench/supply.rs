@@ -1,0 +1,137 @@
+//! Where a slot's next request body comes from. A body is ready before it is needed.
+
+use std::sync::Arc;
+
+use speedmatrix_shared::units::Context;
+use tokio::{runtime::Handle, task::JoinHandle};
+
+use crate::{
+    client::Body,
+    prompt::{
+        request::{Requests, Wish},
+        text::{Document, Library, Purpose, Shelfmark},
+    },
+};
+
+/// What all bodies of a cell share.
+#[derive(Debug, Clone)]
+pub(super) struct Recipe {
+    pub(super) library: Arc<Library>,
+    pub(super) requests: Arc<Requests>,
+    pub(super) context: Context,
+    /// Length of its documents, characters.
+    pub(super) chars: usize,
+    pub(super) max_output_tokens: u32,
+}
+
+impl Recipe {
+    /// A body around `document`, with the question and sampling seed number `restart` of `mark`.
+    pub(super) fn body(&self, document: &Document, mark: Shelfmark, restart: u64) -> Body {
+        let number = self.library.request_number(mark, restart);
+        Body::new(self.requests.parts(document, Wish { max_output_tokens: self.max_output_tokens, number }))
+    }
+
+    pub(super) fn mark(&self, purpose: Purpose, number: u64) -> Shelfmark {
+        Shelfmark { purpose, context: self.context, number }
+    }
+
+    pub(super) fn document(&self, mark: Shelfmark) -> Document {
+        self.library.document(mark, self.chars)
+    }
+}
+
+/// The bodies of one slot, one after the other.
+#[derive(Debug)]
+pub(super) struct Supply {
+    recipe: Recipe,
+    slot: u64,
+    restart: u64,
+    stock: Stock,
+}
+
+#[derive(Debug)]
+enum Stock {
+    /// The same document for all requests of the slot.
+    Kept(Document),
+    /// A fresh document for each; the next one is written elsewhere while the current one is in flight.
+    Fresh { writers: Handle, first: u64, next: Option<JoinHandle<(Document, Shelfmark)>> },
+}
+
+impl Supply {
+    /// Requests of `slot` on one document.
+    pub(super) fn kept(recipe: Recipe, slot: u64, document: Document) -> Self {
+        Self { recipe, slot, restart: 0, stock: Stock::Kept(document) }
+    }
+
+    /// Requests of `slot` on a fresh document each; `first` is a number from which on no document of the run has been
+    /// used. Documents are written on `writers`.
+    pub(super) fn fresh(recipe: Recipe, slot: u64, first: u64, writers: Handle) -> Self {
+        Self { recipe, slot, restart: 0, stock: Stock::Fresh { writers, first, next: None } }
+    }
+
+    /// The next body.
+    pub(super) async fn next(&mut self) -> Body {
+        let restart = self.restart;
+        self.restart += 1;
+        let (recipe, slot) = (&self.recipe, self.slot);
+        match &mut self.stock {
+            Stock::Kept(document) => recipe.body(document, recipe.mark(Purpose::Decode, slot), restart),
+            Stock::Fresh { writers, first, next } => {
+                let first = *first;
+                let order = |restart: u64| {
+                    let recipe = recipe.clone();
+                    // A slot's requests of a cell lie in a range of their own.
+                    let mark = recipe.mark(Purpose::Fresh, first + (slot << 20) + restart);
+                    writers.spawn_blocking(move || (recipe.document(mark), mark))
+                };
+                let current = next.take().unwrap_or_else(|| order(restart));
+                let written = current.await;
+                *next = Some(order(restart + 1));
+                // The serving runtime may be shutting down; the document is then written here.
+                let (document, mark) = written.unwrap_or_else(|_gone| {
+                    let mark = recipe.mark(Purpose::Fresh, first + (slot << 20) + restart);
+                    (recipe.document(mark), mark)
+                });
+                recipe.body(&document, mark, restart)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prompt::request::Dialect;
+
+    fn recipe() -> Recipe {
+        Recipe {
+            library: Arc::new(Library::new(0, "run-1".parse().unwrap())),
+            requests: Arc::new(Requests::new("m", Dialect::default())),
+            context: "1K".parse().unwrap(),
+            chars: 400,
+            max_output_tokens: 8,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_kept_document_gets_a_new_question_each_time() {
+        let recipe = recipe();
+        let document = recipe.document(recipe.mark(Purpose::Decode, 0));
+        let mut supply = Supply::kept(recipe, 3, document);
+        let (first, second) = (supply.next().await, supply.next().await);
+        assert_ne!(format!("{first:?}"), format!("{second:?}"));
+    }
+
+    #[tokio::test]
+    async fn fresh_documents_never_repeat() {
+        let mut bodies = std::collections::HashSet::new();
+        for slot in 0..3 {
+            let mut supply = Supply::fresh(recipe(), slot, 0, Handle::current());
+            for _ in 0..4 {
+                let body = format!("{:?}", supply.next().await);
+                let document = body.split("content").nth(1).unwrap().to_owned();
+                assert!(bodies.insert(document[..60].to_owned()));
+            }
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! What one request's stream said, noted event by event while it runs: own memory and relaxed counters only. `settle`
+//! judges it after the last byte.
+
+use std::{num::NonZeroU32, time::Instant};
+
+use speedmatrix_shared::{
+    trace::{Arrival, StampSource},
+    units::Nanos,
+};
+
+use super::{
+    KeepText, SlotCounters, SlotState, Text, ToolCall,
+    stamped::{LATE, Read},
+};
+use crate::{
+    clock::Clock,
+    engine::{self, Decoded, Delta, ToolFragment, UsageReport},
+    framing::Event,
+};
+
+/// Room for arrivals before the first byte: a short answer never grows it.
+const FIRST_ARRIVALS: usize = 64;
+
+/// How far a stream has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// More may come.
+    Running,
+    /// The end mark came: nothing after it matters.
+    Done,
+    /// An error came: nothing after it matters.
+    Error,
+}
+
+/// Everything noted about one try of one request.
+#[derive(Debug)]
+pub(super) struct Record {
+    clock: Clock,
+    pub(super) arrivals: Vec<Arrival>,
+    /// The read that the last arrival came with.
+    arrival_read: u64,
+    pub(super) text_events: u64,
+    pub(super) first_content_at: Option<Nanos>,
+    pub(super) usage: Option<UsageReport>,
+    pub(super) finish_reason: Option<String>,
+    pub(super) error: Option<String>,
+    pub(super) model: Option<String>,
+    pub(super) skipped_events: u32,
+    pub(super) coalesced_reads: u32,
+    pub(super) stamps: Option<StampSource>,
+    pub(super) progress: Progress,
+    pub(super) saw: Saw,
+    /// When the last event came that meant something.
+    pub(super) last_event_at: Option<Nanos>,
+    pub(super) text: Option<Text>,
+    pub(super) tokens_before: u64,
+    reported_tokens: u32,
+}
+
+/// What kinds of text a request generated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Saw {
+    pub(super) reasoning: Seen,
+    pub(super) content: Seen,
+    /// The whole answer in one document.
+    pub(super) document: Seen,
+}
+
+/// Whether something came.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// Not yet.
+    #[default]
+    No,
+    /// Yes.
+    Yes,
+}
+
+impl Record {
+    /// A record of a request that is about to be sent in a slot with these counters.
+    pub(super) fn new(clock: Clock, keep_text: KeepText, counters: &SlotCounters) -> Self {
+        Self {
+            clock,
+            arrivals: Vec::with_capacity(FIRST_ARRIVALS),
+            arrival_read: 0,
+            text_events: 0,
+            first_content_at: None,
+            usage: None,
+            finish_reason: None,
+            error: None,
+            model: None,
+            skipped_events: 0,
+            coalesced_reads: 0,
+            stamps: None,
+            progress: Progress::Running,
+            saw: Saw::default(),
+            last_event_at: None,
+            text: (keep_text == KeepText::Yes).then(Text::default),
+            tokens_before: counters.tokens(),
+            reported_tokens: 0,
+        }
+    }
+
+    /// Notes an event that `read` completed.
+    pub(super) fn event(&mut self, event: Event<'_>, read: Read, counters: &SlotCounters) {
+        if self.progress != Progress::Running {
+            return;
+        }
+        let mut scratch = String::new();
+        match event {
+            Event::Data(data) => match engine::decode(data, &mut scratch) {
+                Decoded::Delta(delta) => self.delta(delta, read, counters),
+                Decoded::Done => {
+                    self.progress = Progress::Done;
+                    self.last_event_at = Some(self.clock.at(read.at));
+                }
+                Decoded::NotJson if data.is_empty() => {}
+                Decoded::NotJson => self.skipped_events = self.skipped_events.saturating_add(1),
+            },
+            Event::Error(data) => self.fail(error_words(data, &mut scratch)),
+            Event::Stray(text) => match engine::decode(text, &mut scratch) {
+                Decoded::Delta(Delta { error: Some(error), .. }) => self.fail(error.message),
+                _ => self.skipped_events = self.skipped_events.saturating_add(1),
+            },
+        }
+    }
+
+    /// Notes an answer that came as one document.
+    pub(super) fn document(&mut self, document: &[u8], read: Read) {
+        let mut scratch = String::new();
+        let Decoded::Delta(delta) = engine::decode(document, &mut scratch) else {
+            self.skipped_events = 1;
+            return;
+        };
+        if let Some(error) = delta.error {
+            return self.fail(error.message);
+        }
+        self.saw.document = Seen::Yes;
+        self.last_event_at = Some(self.clock.at(read.at));
+        self.usage = delta.usage;
+        self.model = delta.model.as_deref().map(str::to_owned);
+        self.finish_reason = delta.finish_reason.as_deref().map(str::to_owned);
+        self.see(&delta);
+        self.keep(&delta);
+        self.progress = Progress::Done;
+    }
+
+    fn fail(&mut self, words: String) {
+        self.error = Some(words);
+        self.progress = Progress::Error;
+    }
+
+    fn delta(&mut self, delta: Delta<'_>, read: Read, counters: &SlotCounters) {
+        if let Some(error) = delta.error {
+            return self.fail(error.message);
+        }
+        let at = self.clock.at(read.at);
+        self.last_event_at = Some(at);
+        if delta.usage.is_some() {
+            self.usage = delta.usage;
+        }
+        if self.model.is_none() {
+            self.model = delta.model.as_deref().map(str::to_owned);
+        }
+        if self.finish_reason.is_none() {
+            self.finish_reason = delta.finish_reason.as_deref().map(str::to_owned);
+        }
+        if !delta.has_text() {
+            return;
+        }
+        self.see(&delta);
+        if self.text.is_some() {
+            self.keep(&delta);
+        }
+        if delta.has_content() && self.first_content_at.is_none() {
+            self.first_content_at = Some(at);
+        }
+        if self.arrivals.is_empty() {
+            counters.set_state(SlotState::Decoding);
+        }
+        let reported = delta.usage.and_then(|usage| usage.completion_tokens);
+        self.arrival(at, read, reported.and_then(|tokens| u32::try_from(tokens).ok()).and_then(NonZeroU32::new));
+        counters.set_tokens(self.tokens_before + self.text_events.max(u64::from(self.reported_tokens)));
+    }
+
+    fn arrival(&mut self, at: Nanos, read: Read, reported: Option<NonZeroU32>) {
+        self.text_events += 1;
+        self.reported_tokens = self.reported_tokens.max(reported.map_or(0, NonZeroU32::get));
+        match self.arrivals.last_mut() {
+            Some(arrival) if self.arrival_read == read.number => {
+                if arrival.text_events == 1 && read.late > LATE {
+                    self.coalesced_reads = self.coalesced_reads.saturating_add(1);
+                }
+                arrival.text_events = arrival.text_events.saturating_add(1);
+                arrival.usage_tokens = reported.or(arrival.usage_tokens);
+            }
+            previous => {
+                // Stamps come from the wall clock: one that was set back must not turn time around.
+                let at = previous.map_or(at, |previous| previous.at.max(at));
+                let late_ns = u32::try_from(self.clock.length(read.late).0).unwrap_or(u32::MAX);
+                self.arrivals.push(Arrival { at, usage_tokens: reported, text_events: 1, late_ns });
+                self.arrival_read = read.number;
+            }
+        }
+        self.stamps = match (self.stamps, read.by) {
+            (Some(StampSource::Process), _) | (_, StampSource::Process) => Some(StampSource::Process),
+            _ => Some(StampSource::Kernel),
+        };
+    }
+
+    fn see(&mut self, delta: &Delta<'_>) {
+        if !delta.reasoning.is_empty() {
+            self.saw.reasoning = Seen::Yes;
+        }
+        if delta.has_content() {
+            self.saw.content = Seen::Yes;
+        }
+    }
+
+    fn keep(&mut self, delta: &Delta<'_>) {
+        let Some(text) = &mut self.text else { return };
+        text.content += &delta.content;
+        text.reasoning += &delta.reasoning;
+        for fragment in &delta.tools {
+            add_fragment(&mut text.tool_calls, fragment);
+        }
+    }
+
+    /// Time on the run's clock.
+    pub(super) fn time(&self, instant: Instant) -> Nanos {
+        self.clock.at(instant)
+    }
+
+    /// A length on the run's clock as a real one.
+    pub(super) fn real(&self, length: Nanos) -> std::time::Duration {
+        self.clock.real(length)
+    }
+}
+
+/// Fragments are joined by the index that the server gives; without one, a name begins a new call.
+fn add_fragment(calls: &mut Vec<ToolCall>, fragment: &ToolFragment<'_>) {
+    /// More calls than any model makes: an index beyond is a hostile server's.
+    const MOST_CALLS: usize = 1_024;
+    let place = match fragment.index.map(usize::try_from) {
+        Some(Ok(index)) => index,
+        Some(Err(_beyond)) => return,
+        None if fragment.name.is_empty() => calls.len().saturating_sub(1),
+        None => calls.len(),
+    };
+    if place >= MOST_CALLS {
+        return;
+    }
+    if place >= calls.len() {
+        calls.resize_with(place + 1, ToolCall::default);
+    }
+    if let Some(call) = calls.get_mut(place) {
+        call.name += &fragment.name;
+        call.arguments += &fragment.arguments;
+    }
+}
+
+fn error_words<'a>(data: &'a [u8], scratch: &'a mut String) -> String {
+    match engine::decode(data, scratch) {
+        Decoded::Delta(Delta { error: Some(error), .. }) => error.message,
+        _ => String::from_utf8_lossy(data).into_owned(),
+    }
+}

@@ -1,0 +1,294 @@
+//! The measured socket: every read carries the kernel's receive stamp, every write the moment it was handed over.
+//!
+//! On Linux the socket has `SO_TIMESTAMPNS` and is read with `recvmsg`; the stamp is the packet's own arrival, taken
+//! before this process was even woken, so that the client's scheduling delay drops out of every number. Packets that
+//! waited together would share the last one's stamp: a socket that was found late is looked into first and read event by
+//! event. Elsewhere, and where the kernel gives no stamp, the read itself is the stamp, and says so.
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(not(target_os = "linux"))]
+mod portable;
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, AtomicU64, Ordering::Relaxed},
+    },
+    task::{Context, Poll},
+    time::{Duration, Instant},
+};
+
+use speedmatrix_shared::trace::StampSource;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
+
+#[cfg(target_os = "linux")]
+use self::linux as kernel;
+#[cfg(not(target_os = "linux"))]
+use self::portable as kernel;
+
+/// A read later than this after its packet is late: far above what waking up takes (20 µs), far below a token's time.
+pub(crate) const LATE: Duration = Duration::from_millis(1);
+
+/// The latest read of a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Read {
+    /// Reads so far: equal numbers mean the very same read.
+    pub(crate) number: u64,
+    /// When the bytes reached this machine.
+    pub(crate) at: Instant,
+    /// How much later this process read them.
+    pub(crate) late: Duration,
+    /// Who stamped it.
+    pub(crate) by: StampSource,
+}
+
+/// What a socket notes about itself. Written and read by the one task that owns the connection (relaxed atomics only
+/// because hyper owns the socket meanwhile).
+#[derive(Debug)]
+pub(crate) struct Notes {
+    anchor: Instant,
+    reads: AtomicU64,
+    read_nanos: AtomicU64,
+    late_nanos: AtomicU64,
+    by: AtomicU8,
+    first_write_nanos: AtomicU64,
+    last_write_nanos: AtomicU64,
+}
+
+/// No write yet.
+const NEVER: u64 = u64::MAX;
+const BY_PROCESS: u8 = 0;
+const BY_KERNEL: u8 = 1;
+
+impl Notes {
+    fn new() -> Self {
+        Self {
+            anchor: Instant::now(),
+            reads: AtomicU64::new(0),
+            read_nanos: AtomicU64::new(0),
+            late_nanos: AtomicU64::new(0),
+            by: AtomicU8::new(BY_PROCESS),
+            first_write_nanos: AtomicU64::new(NEVER),
+            last_write_nanos: AtomicU64::new(NEVER),
+        }
+    }
+
+    /// Forgets the writes: a new request begins.
+    pub(crate) fn begin_request(&self) {
+        self.first_write_nanos.store(NEVER, Relaxed);
+        self.last_write_nanos.store(NEVER, Relaxed);
+    }
+
+    /// Reads so far.
+    pub(crate) fn reads(&self) -> u64 {
+        self.reads.load(Relaxed)
+    }
+
+    /// The latest read.
+    pub(crate) fn last_read(&self) -> Read {
+        let late = self.late_nanos.load(Relaxed);
+        let at = self.read_nanos.load(Relaxed).saturating_sub(late);
+        let by = if self.by.load(Relaxed) == BY_KERNEL { StampSource::Kernel } else { StampSource::Process };
+        Read { number: self.reads(), at: self.anchor + Duration::from_nanos(at), late: Duration::from_nanos(late), by }
+    }
+
+    /// When the request's first byte was handed to the kernel.
+    pub(crate) fn first_write(&self) -> Option<Instant> {
+        self.moment(&self.first_write_nanos)
+    }
+
+    /// When its last byte so far had been handed over.
+    pub(crate) fn last_write(&self) -> Option<Instant> {
+        self.moment(&self.last_write_nanos)
+    }
+
+    /// The latest sign of life: bytes that came, or bytes that the other side let us send.
+    pub(crate) fn last_sign(&self) -> Instant {
+        let read = self.anchor + Duration::from_nanos(self.read_nanos.load(Relaxed));
+        self.last_write().map_or(read, |write| read.max(write))
+    }
+
+    fn moment(&self, nanos: &AtomicU64) -> Option<Instant> {
+        let nanos = nanos.load(Relaxed);
+        (nanos != NEVER).then(|| self.anchor + Duration::from_nanos(nanos))
+    }
+
+    fn note_read(&self, now: Instant, late: Option<Duration>) {
+        let late_nanos = late.map_or(0, |late| late.as_nanos() as u64);
+        self.reads.store(self.reads.load(Relaxed) + 1, Relaxed);
+        self.read_nanos.store(self.nanos(now), Relaxed);
+        self.late_nanos.store(late_nanos, Relaxed);
+        self.by.store(if late.is_some() { BY_KERNEL } else { BY_PROCESS }, Relaxed);
+    }
+
+    fn note_write(&self, before: Instant) {
+        if self.first_write_nanos.load(Relaxed) == NEVER {
+            self.first_write_nanos.store(self.nanos(before), Relaxed);
+        }
+        self.last_write_nanos.store(self.nanos(Instant::now()), Relaxed);
+    }
+
+    fn nanos(&self, instant: Instant) -> u64 {
+        instant.saturating_duration_since(self.anchor).as_nanos() as u64
+    }
+}
+
+/// What the bytes on the wire are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wire {
+    /// HTTP as it is: events can be told apart in the receive queue.
+    Plain,
+    /// TLS records.
+    Sealed,
+}
+
+/// A TCP connection that stamps.
+#[derive(Debug)]
+pub(crate) struct Stamped {
+    io: TcpStream,
+    notes: Arc<Notes>,
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only the kernel's stamps need it"))]
+    wire: Wire,
+}
+
+impl Stamped {
+    /// Takes a connection over and asks the kernel for stamps.
+    pub(crate) fn new(io: TcpStream, wire: Wire) -> Self {
+        kernel::ask_for_stamps(&io);
+        Self { io, notes: Arc::new(Notes::new()), wire }
+    }
+
+    /// The notes, shared: they outlive the hand-over to hyper.
+    pub(crate) fn notes(&self) -> Arc<Notes> {
+        Arc::clone(&self.notes)
+    }
+
+    fn noted(&self, before: Instant, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(1..)) = written {
+            self.notes.note_write(before);
+        }
+        written
+    }
+}
+
+impl AsyncRead for Stamped {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        kernel::poll_read(self.get_mut(), cx, buf)
+    }
+}
+
+impl AsyncWrite for Stamped {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let (me, before) = (self.get_mut(), Instant::now());
+        let written = Pin::new(&mut me.io).poll_write(cx, bytes);
+        me.noted(before, written)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let (me, before) = (self.get_mut(), Instant::now());
+        let written = Pin::new(&mut me.io).poll_write_vectored(cx, parts);
+        me.noted(before, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+    };
+
+    use super::*;
+
+    async fn pair(wire: Wire) -> (Stamped, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (far, _) = listener.accept().await.unwrap();
+        far.set_nodelay(true).unwrap();
+        (Stamped::new(near, wire), far)
+    }
+
+    #[tokio::test]
+    async fn reads_are_numbered_and_stamped_no_later_than_they_are_made() {
+        let (mut near, mut far) = pair(Wire::Plain).await;
+        let notes = near.notes();
+        let mut buf = [0; 64];
+        for number in 1..=3 {
+            far.write_all(b"data: x\n\n").await.unwrap();
+            near.read(&mut buf).await.unwrap();
+            let read = notes.last_read();
+            assert_eq!(read.number, number);
+            assert!(read.at <= Instant::now());
+        }
+    }
+
+    #[tokio::test]
+    async fn writes_are_stamped_per_request() {
+        let (mut near, mut far) = pair(Wire::Plain).await;
+        let notes = near.notes();
+        assert_eq!(notes.first_write(), None);
+        let before = Instant::now();
+        near.write_all(b"one").await.unwrap();
+        far.read_exact(&mut [0; 3]).await.unwrap();
+        near.write_all(b"two").await.unwrap();
+        let (first, last) = (notes.first_write().unwrap(), notes.last_write().unwrap());
+        assert!(before <= first && first < last && last <= Instant::now());
+        notes.begin_request();
+        assert_eq!(notes.first_write(), None);
+    }
+
+    /// What waited together keeps its own stamps: two events sent apart and read late are two reads.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_late_socket_is_read_event_by_event() {
+        let (mut near, mut far) = pair(Wire::Plain).await;
+        let notes = near.notes();
+        let mut buf = [0; 4096];
+        let mut read_late = async |expected: &[&[u8]]| {
+            for event in expected {
+                far.write_all(event).await.unwrap();
+                // The lateness itself is under test: no event may be read while it is young.
+                std::thread::sleep(LATE * 3);
+            }
+            let mut stamps = Vec::new();
+            let mut seen = Vec::new();
+            while seen.len() < expected.iter().map(|event| event.len()).sum() {
+                let n = near.read(&mut buf).await.unwrap();
+                seen.extend_from_slice(&buf[..n]);
+                stamps.push((n, notes.last_read()));
+            }
+            stamps
+        };
+        let event: &[u8] = b"9\r\ndata: x\n\n\r\n";
+        let first = read_late(&[event]).await;
+        if first[0].1.by == StampSource::Process {
+            return; // this kernel gives no stamps: nothing to keep apart
+        }
+        assert!(first[0].1.late > LATE);
+        let reads = read_late(&[event, event, event]).await;
+        assert_eq!(reads.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [event.len(); 3]);
+        assert!(reads.windows(2).all(|two| two[1].1.at > two[0].1.at + LATE), "each has its own stamp");
+    }
+}

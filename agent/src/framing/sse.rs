@@ -1,0 +1,361 @@
+//! Server-sent events as they are really sent: every line end, comments, several data lines, and the dialects that
+//! leave blank lines out or write an error between the events.
+//!
+//! The rules are those of the HTML standard ("9.2.6 Interpreting an event stream"), with three liberties, each seen in
+//! the wild: an event that the end of the stream cuts off before its blank line still counts; data lines that are each a
+//! whole JSON document are events of their own; and lines that are no field but form JSON are handed out as stray text.
+
+use serde::de::IgnoredAny;
+
+use super::FramingError;
+
+/// Largest event in bytes: events of several MiB are legal (prompt echoes, log probabilities).
+const EVENT_LIMIT_BYTES: usize = 64 << 20;
+/// Largest text between events that is kept: an error object, not a document.
+const STRAY_LIMIT_BYTES: usize = 64 << 10;
+/// Buffers above this size are given back after their event.
+const KEEP_BYTES: usize = 16 << 10;
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// What came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A data event; its data lines are joined with newlines.
+    Data(&'a [u8]),
+    /// The data of an `event: error`.
+    Error(&'a [u8]),
+    /// Lines outside any field.
+    Stray(&'a [u8]),
+}
+
+/// A decoder of one stream: [`Sse::push`] bytes as they come, [`Sse::finish`] at the end.
+#[derive(Debug, Default)]
+pub struct Sse {
+    /// The last line, as far as it has come.
+    line: Vec<u8>,
+    data: Vec<u8>,
+    data_lines: usize,
+    kind: Kind,
+    stray: Vec<u8>,
+    start: Start,
+    /// The last line ended with a carriage return: a line feed right after it belongs to it.
+    after_return: bool,
+    dialect: Dialect,
+    /// What the last event handed out lives in.
+    handed_out: Option<Buffer>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    #[default]
+    Message,
+    Error,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Start {
+    #[default]
+    Unseen,
+    Seen,
+}
+
+/// Whether blank lines end events.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Dialect {
+    #[default]
+    BlankLines,
+    /// Each data line is an event.
+    LinePerEvent,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Buffer {
+    Data,
+    Stray,
+}
+
+/// The events that some bytes complete. Dropping it early loses the rest of those bytes.
+#[derive(Debug)]
+pub struct Events<'d, 'b> {
+    decoder: &'d mut Sse,
+    bytes: &'b [u8],
+}
+
+impl Sse {
+    /// Takes the next bytes; read the events they complete from the answer.
+    pub fn push<'d, 'b>(&'d mut self, bytes: &'b [u8]) -> Events<'d, 'b> {
+        Events { decoder: self, bytes }
+    }
+
+    /// The stream is over: hands out what its end cut off, once; call it until it gives `None`.
+    pub fn finish(&mut self) -> Option<Event<'_>> {
+        self.clear_handed_out();
+        let line = std::mem::take(&mut self.line);
+        if self.line_per_event(&line) {
+            self.line = line;
+            return Some(self.hand_out(Buffer::Data));
+        }
+        // The bound was checked as the line grew; an empty line would end the event, as the end does.
+        if !line.is_empty()
+            && let Ok(Some(buffer)) = self.take_line(&line)
+        {
+            return Some(self.hand_out(buffer));
+        }
+        let buffer = self.complete()?;
+        Some(self.hand_out(buffer))
+    }
+
+    fn without_bom<'l>(&self, line: &'l [u8]) -> &'l [u8] {
+        match self.start {
+            Start::Unseen => line.strip_prefix(BOM).unwrap_or(line),
+            Start::Seen => line,
+        }
+    }
+
+    fn hand_out(&mut self, buffer: Buffer) -> Event<'_> {
+        self.handed_out = Some(buffer);
+        match (buffer, self.kind) {
+            (Buffer::Stray, _) => Event::Stray(&self.stray),
+            (Buffer::Data, Kind::Message) => Event::Data(&self.data),
+            (Buffer::Data, Kind::Error) => Event::Error(&self.data),
+        }
+    }
+
+    fn clear_handed_out(&mut self) {
+        match self.handed_out.take() {
+            Some(Buffer::Data) => {
+                empty(&mut self.data);
+                self.data_lines = 0;
+                // In the dialect without blank lines, what follows an error is of no interest either.
+                self.kind = Kind::Message;
+            }
+            Some(Buffer::Stray) => empty(&mut self.stray),
+            None => {}
+        }
+    }
+
+    /// A blank line or the end: the pending event; stray text waits for the next one.
+    fn complete(&mut self) -> Option<Buffer> {
+        if self.data_lines > 0 {
+            return Some(Buffer::Data);
+        }
+        self.kind = Kind::Message;
+        (!self.stray.is_empty()).then_some(Buffer::Stray)
+    }
+
+    /// Takes one whole line, without its end. Gives the buffer that holds an event which this line completes; `Err`:
+    /// the bound was broken.
+    fn take_line(&mut self, line: &[u8]) -> Result<Option<Buffer>, FramingError> {
+        if line.is_empty() {
+            return Ok(self.complete());
+        }
+        let (name, value) = match memchr::memchr(b':', line) {
+            Some(colon) => (&line[..colon], line.get(colon + 1..).unwrap_or_default()),
+            None => (line, &[][..]),
+        };
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match name {
+            b"data" => self.take_data(value),
+            b"event" => {
+                self.kind = if value == b"error" { Kind::Error } else { Kind::Message };
+                Ok(None)
+            }
+            b"" | b"id" | b"retry" => Ok(None),
+            _ => Ok(self.take_stray(line)),
+        }
+    }
+
+    fn take_data(&mut self, value: &[u8]) -> Result<Option<Buffer>, FramingError> {
+        if self.data_lines > 0 {
+            self.data.push(b'\n');
+        }
+        if self.data.len() + value.len() > EVENT_LIMIT_BYTES {
+            return Err(FramingError::EventTooLarge { limit_bytes: EVENT_LIMIT_BYTES });
+        }
+        self.data.extend_from_slice(value);
+        self.data_lines += 1;
+        let whole_line = self.dialect == Dialect::LinePerEvent && self.data_lines == 1 && is_whole(&self.data);
+        Ok(whole_line.then_some(Buffer::Data))
+    }
+
+    /// Whether a data line is about to follow one that was an event by itself. Only the first line of an event is
+    /// looked at: if that is not a document, the event is one of several lines, not of the dialect.
+    fn line_per_event(&mut self, next_line: &[u8]) -> bool {
+        let dialect = self.data_lines == 1 && next_line.starts_with(b"data") && is_whole(&self.data);
+        if dialect {
+            self.dialect = Dialect::LinePerEvent;
+        }
+        dialect
+    }
+
+    fn take_stray(&mut self, line: &[u8]) -> Option<Buffer> {
+        if self.stray.is_empty() && !line.trim_ascii_start().starts_with(b"{") {
+            return None; // an unknown field, to be ignored
+        }
+        if self.stray.len() + line.len() < STRAY_LIMIT_BYTES {
+            self.stray.extend_from_slice(line);
+            self.stray.push(b'\n');
+        }
+        // At its likely end, not at each line: a hostile server must not make this quadratic.
+        let likely_end = line == b"}" || (line.first() == Some(&b'{') && line.trim_ascii_end().last() == Some(&b'}'));
+        (likely_end && is_whole(&self.stray)).then_some(Buffer::Stray)
+    }
+}
+
+impl Events<'_, '_> {
+    /// The next event; `None` when all bytes are taken.
+    pub fn next_event(&mut self) -> Option<Result<Event<'_>, FramingError>> {
+        self.decoder.clear_handed_out();
+        if let Some(buffer) = self.decoder_progress().transpose() {
+            return Some(buffer.map(|buffer| self.decoder.hand_out(buffer)));
+        }
+        None
+    }
+
+    fn decoder_progress(&mut self) -> Result<Option<Buffer>, FramingError> {
+        let decoder = &mut *self.decoder;
+        while !self.bytes.is_empty() {
+            if std::mem::take(&mut decoder.after_return)
+                && let Some(rest) = self.bytes.strip_prefix(b"\n")
+            {
+                self.bytes = rest;
+                continue;
+            }
+            let Some(end) = memchr::memchr2(b'\n', b'\r', self.bytes) else {
+                if decoder.line.len() + self.bytes.len() > EVENT_LIMIT_BYTES {
+                    return Err(FramingError::EventTooLarge { limit_bytes: EVENT_LIMIT_BYTES });
+                }
+                decoder.line.extend_from_slice(self.bytes);
+                self.bytes = &[];
+                return Ok(None);
+            };
+            let (head, rest) = self.bytes.split_at(end);
+            let held = std::mem::take(&mut decoder.line);
+            let joined;
+            let line = if held.is_empty() {
+                head
+            } else {
+                joined = [held.as_slice(), head].concat();
+                joined.as_slice()
+            };
+            let line = decoder.without_bom(line);
+            // The event before it ends here, and the line waits for the next call.
+            if decoder.line_per_event(line) {
+                decoder.line = held;
+                return Ok(Some(Buffer::Data));
+            }
+            decoder.after_return = rest.first() == Some(&b'\r');
+            self.bytes = rest.get(1..).unwrap_or_default();
+            decoder.start = Start::Seen;
+            let done = decoder.take_line(line)?;
+            if done.is_some() {
+                return Ok(done);
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A whole JSON object, or the end mark.
+fn is_whole(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    text == b"[DONE]"
+        || (text.first() == Some(&b'{')
+            && text.last() == Some(&b'}')
+            && serde_json::from_slice::<IgnoredAny>(text).is_ok())
+}
+
+/// Empties a buffer, and gives a large one back.
+fn empty(buffer: &mut Vec<u8>) {
+    buffer.clear();
+    if buffer.capacity() > KEEP_BYTES {
+        *buffer = Vec::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// All events of a stream that comes in these pieces, one line each.
+    fn decode(pieces: &[&[u8]]) -> String {
+        let mut sse = Sse::default();
+        let mut out = String::new();
+        let mut note = |event: Event<'_>| {
+            let (name, text) = match event {
+                Event::Data(text) => ("data", text),
+                Event::Error(text) => ("error", text),
+                Event::Stray(text) => ("stray", text),
+            };
+            out += &format!("{name} {}\n", String::from_utf8_lossy(text).escape_debug());
+        };
+        for piece in pieces {
+            let mut events = sse.push(piece);
+            while let Some(event) = events.next_event() {
+                note(event.unwrap());
+            }
+        }
+        while let Some(event) = sse.finish() {
+            note(event);
+        }
+        out
+    }
+
+    #[test]
+    fn every_dialect() {
+        let check = |stream: &str, events: &str| assert_eq!(decode(&[stream.as_bytes()]), events, "{stream:?}");
+        check("data: a\n\ndata: b\n\n", "data a\ndata b\n");
+        check("data:a\r\n\r\ndata:b\r\n\r\n", "data a\ndata b\n");
+        check("data:a\r\rdata:  b\r\r", "data a\ndata  b\n");
+        check("\u{feff}data: a\n\n", "data a\n");
+        check(": ping\n\n:\n\ndata: a\n\n", "data a\n");
+        check("id: 1\nretry: 3\nevent: message\ndata: a\ndata: b\n\n", "data a\\nb\n");
+        check("event: error\ndata: no\n\ndata: a\n\n", "error no\ndata a\n");
+        check("event: error\n\ndata: a\n\n", "data a\n");
+        check("data\n\n", "data \n");
+        check("data: cut off", "data cut off\n");
+        check("strange: field\ndata: a\n\n", "data a\n");
+    }
+
+    #[test]
+    fn lines_that_are_events_of_their_own() {
+        let check = |stream: &str, events: &str| assert_eq!(decode(&[stream.as_bytes()]), events, "{stream:?}");
+        check("data: {}\ndata: {}\ndata: [DONE]\n", "data {}\ndata {}\ndata [DONE]\n");
+        check("data: {}\ndata: [DONE]", "data {}\ndata [DONE]\n");
+        check("data: {\ndata: \"a\": {}\ndata: }\n\n", "data {\\n\\\"a\\\": {}\\n}\n");
+    }
+
+    #[test]
+    fn text_between_events() {
+        let check = |stream: &str, events: &str| assert_eq!(decode(&[stream.as_bytes()]), events, "{stream:?}");
+        check("data: a\n\n{\n \"error\": {}\n}\n", "data a\nstray {\\n \\\"error\\\": {}\\n}\\n\n");
+        check("{\"error\":1}\ndata: a\n\n", "stray {\\\"error\\\":1}\\n\ndata a\n");
+        check("{ not json\n\ndata: a\n\n", "stray { not json\\n\ndata a\n");
+    }
+
+    #[test]
+    fn an_endless_event_is_refused() {
+        let mut sse = Sse::default();
+        let piece = vec![b'x'; 1 << 20];
+        let refused = (0..65).find_map(|_| sse.push(&piece).next_event().and_then(Result::err));
+        assert_eq!(refused, Some(FramingError::EventTooLarge { limit_bytes: EVENT_LIMIT_BYTES }));
+    }
+
+    proptest! {
+        #[test]
+        fn cuts_do_not_matter(
+            lines in prop::collection::vec("(data: ?[{}a-c]{0,4}|data: \\{\\}|: c|event: error|\\{\"error\":1\\}|é|)(\n|\r\n|\r|\n\n)", 0..12),
+            cuts in prop::collection::vec(0_usize..200, 0..8),
+        ) {
+            let stream = lines.concat();
+            let bytes = stream.as_bytes();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect();
+            prop_assert_eq!(decode(&pieces), decode(&[bytes]));
+        }
+    }
+}
