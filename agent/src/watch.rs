@@ -140,7 +140,8 @@ async fn listen(
     let failed = |reason: String| WatchError::Socket { url: agent.as_str().to_owned(), run: run.clone(), reason };
     let address = format!("{}{}", agent.as_str().replacen("http", "ws", 1), path::of(path::LIVE, run));
     let connected = timeout(CONNECT_LIMIT, connect_async(address)).await;
-    let (mut socket, _) = connected.map_err(|_elapsed| failed("no answer in time".into()))?.map_err(|e| failed(e.to_string()))?;
+    let (mut socket, _) =
+        connected.map_err(|_elapsed| failed("no answer in time".into()))?.map_err(|e| failed(e.to_string()))?;
     while !table.is_over() {
         let next = timeout(SILENCE_LIMIT, socket.next()).await.map_err(|_elapsed| failed("silence".into()))?;
         let text = match next {

@@ -43,7 +43,7 @@ pub(super) enum Command {
     /// Serve the page and its interface (the default)
     Serve(ServeArgs),
     /// Measure once, in this terminal
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Start a simulated model server to try things on
     Sim(SimArgs),
     /// Watch a run of another agent in this terminal

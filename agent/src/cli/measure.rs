@@ -28,7 +28,7 @@ pub(super) async fn run(mut args: RunArgs, terminal: &mut Terminal) -> Result<Ex
     let runs = Runs::new(store.clone());
     let id = runs.start(draft, key).await?;
     let subscription = runs.subscribe(&id).await?;
-    let printer = if args.json { Printer::Json { store, next_seq: 0 } } else { Printer::Table(LiveTable::default()) };
+    let printer = if args.json { Printer::Json { store, next_seq: 0 } } else { Printer::Table(Box::default()) };
     let shown = show(&runs, &id, subscription, printer, terminal).await;
     if shown.is_err() {
         // Nobody reads the output any more, so nobody waits for the run.
@@ -45,7 +45,7 @@ fn read_plan(path: &Path) -> Result<PlanDraft, CliError> {
 
 /// What is printed while the run goes on.
 enum Printer {
-    Table(LiveTable),
+    Table(Box<LiveTable>),
     /// Every event, from the store: a snapshot has no events in it.
     Json {
         store: Store,

@@ -66,7 +66,9 @@ enum CliError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Watch(#[from] WatchError),
-    #[error("{address} is in use: stop the program that listens there, or choose another port with --listen 127.0.0.1:0")]
+    #[error(
+        "{address} is in use: stop the program that listens there, or choose another port with --listen 127.0.0.1:0"
+    )]
     PortInUse { address: SocketAddr },
     #[error("can't listen on {address} ({source}): choose an address of this machine with --listen")]
     Listen { address: SocketAddr, source: io::Error },
@@ -81,8 +83,11 @@ enum CliError {
 impl CliError {
     fn exit(&self) -> Exit {
         match self {
-            Self::Usage(_) | Self::Plan(_) | Self::Start(StartError::Plan(_)) => Exit::Usage,
-            Self::Store(StoreError::NoSuchRun(_)) | Self::Watch(WatchError::Address(_)) => Exit::Usage,
+            Self::Usage(_)
+            | Self::Plan(_)
+            | Self::Start(StartError::Plan(_))
+            | Self::Store(StoreError::NoSuchRun(_))
+            | Self::Watch(WatchError::Address(_)) => Exit::Usage,
             Self::Target(_) | Self::Start(StartError::Target(_)) | Self::Watch(_) => Exit::Unreachable,
             // Who reads the output has had enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
@@ -117,7 +122,7 @@ pub fn read(arguments: impl IntoIterator<Item = OsString>, terminal: &mut Termin
 pub async fn carry_out(wanted: Wanted, terminal: &mut Terminal) -> Exit {
     let done = match wanted.0 {
         Command::Serve(args) => serve::serve(args, terminal).await,
-        Command::Run(args) => measure::run(args, terminal).await,
+        Command::Run(args) => measure::run(*args, terminal).await,
         Command::Sim(args) => target::simulate(args, terminal).await,
         Command::Probe(args) => target::probe_one(args, terminal).await,
         Command::Watch(args) => watch::watch(&args.url, terminal).await.map(|()| Exit::Done).map_err(CliError::from),

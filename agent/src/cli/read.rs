@@ -85,7 +85,8 @@ pub(super) async fn export(args: ExportArgs, terminal: &mut Terminal) -> Result<
         terminal.line(text.trim_end_matches('\n'))?;
         return Ok(Exit::Done);
     };
-    let written = File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
+    let written =
+        File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
     written.map_err(|source| CliError::File { path, source })?;
     Ok(Exit::Done)
 }

@@ -45,7 +45,10 @@ pub(super) async fn serve(args: ServeArgs, terminal: &mut Terminal) -> Result<Ex
     let listener = listener.tap_io(|socket| drop(socket.set_nodelay(true)));
     let server = axum::serve(listener, app).with_graceful_shutdown(closing.clone().cancelled_owned());
     let mut server = tokio::spawn(server.into_future());
-    greet(address, args.open, terminal)?;
+    greet(address, terminal)?;
+    if args.open && !open_browser(&page_of(address)) {
+        terminal.hint("no browser could be started: open the address by hand");
+    }
     if args.demo {
         start_demo(&runs, demo, terminal).await?;
     }
@@ -98,17 +101,18 @@ fn demo_target(simulator: &SimThread) -> SavedTarget {
 }
 
 /// The first line is for people and programs: the address, and nothing before it.
-fn greet(address: SocketAddr, open: bool, terminal: &mut Terminal) -> Result<(), CliError> {
-    let url = format!("http://{address}");
-    terminal.line(&format!("listening on {url}"))?;
+fn greet(address: SocketAddr, terminal: &mut Terminal) -> Result<(), CliError> {
+    terminal.line(&format!("listening on {}", page_of(address)))?;
     if !address.ip().is_loopback() {
         terminal.hint("whoever reaches this address can start and stop runs: keep it inside a trusted network");
     }
     terminal.hint("open it in a browser; Ctrl-C stops");
-    if open && !open_browser(&url) {
-        terminal.hint("no browser could be started: open the address by hand");
-    }
     Ok(())
+}
+
+/// Where the page is: an agent that listens everywhere is found here too.
+fn page_of(address: SocketAddr) -> String {
+    format!("http://{address}")
 }
 
 async fn start_demo(runs: &Arc<Runs>, demo: SavedTarget, terminal: &mut Terminal) -> Result<(), CliError> {
@@ -126,6 +130,7 @@ async fn start_demo(runs: &Arc<Runs>, demo: SavedTarget, terminal: &mut Terminal
 
 fn open_browser(url: &str) -> bool {
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let browser = Command::new(program).arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let browser =
+        Command::new(program).arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     browser.is_ok()
 }

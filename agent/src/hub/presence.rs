@@ -46,7 +46,7 @@ impl Watching {
     pub(super) async fn changed(&mut self) {
         if self.count.changed().await.is_err() {
             // The count lives as long as this does.
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

@@ -59,7 +59,11 @@ impl Subscription {
         let gauge = hub.gauge.subscribe();
         let watching = presence.join(&hub.id);
         let feed = Feed::Live { hub, events, gauge };
-        Self::with(if state.status == RunStatus::Running { feed } else { Feed::Still { at: state.at } }, state, watching)
+        Self::with(
+            if state.status == RunStatus::Running { feed } else { Feed::Still { at: state.at } },
+            state,
+            watching,
+        )
     }
 
     /// Shows a run that is over.

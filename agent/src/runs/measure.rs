@@ -15,12 +15,15 @@ use speedmatrix_shared::{
     target::TargetFacts,
     units::Nanos,
 };
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::{
+    runtime::Handle,
+    sync::{mpsc, oneshot, watch},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{Active, Reserved, Runs, Slot, StartError, unix_ms};
 use crate::{
-    bench::{self, Job, Outlets},
+    bench::{self, Job, Outlets, Patience},
     client::Target,
     clock::Clock,
     hub::{TellError, Teller},
@@ -51,14 +54,16 @@ pub(super) async fn begin(
     if !matches!(*runs.slot(), Slot::Starting) {
         return Err(StartError::Stopping);
     }
-    let teller = Teller::begin(runs.store.clone(), run.clone(), started, clock).await?;
+    let mut teller = Teller::begin(runs.store.clone(), run.clone(), started, clock).await?;
+    teller.tell(teller.now(), RunEvent::Probed { facts: Box::new(facts.clone()), origin: origin(&facts) }).await?;
     let (facts_in, facts_out) = mpsc::channel(WAITING_FACTS);
     let stop = CancellationToken::new();
     let (running, ended) = watch::channel(());
     let hub = Arc::clone(teller.hub());
     let outlets = Outlets { facts: facts_in, gauge: hub.gauge(), stop: stop.clone() };
     *runs.slot() = Slot::Taken(Active { hub, stop: stop.clone(), ended });
-    let outcome = spawn(Job { plan, run: run.clone(), target, facts, clock }, outlets);
+    let (patience, serving) = (Patience::default(), Handle::current());
+    let outcome = spawn(Job { plan, run: run.clone(), target, facts, clock, patience, serving }, outlets);
     let runs = Arc::clone(runs);
     tokio::spawn(async move {
         tell_all(teller, facts_out, outcome, stop).await;
@@ -120,18 +125,17 @@ fn spawn(job: Job, outlets: Outlets) -> oneshot::Receiver<RunOutcome> {
 
 fn measure(job: Job, outlets: Outlets) -> RunOutcome {
     let workers = available_parallelism().map_or(1, |cores| cores.get().saturating_sub(1)).clamp(1, MAX_WORKERS);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(workers)
-        .thread_name("measure")
-        .enable_all()
-        .build();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(workers).thread_name("measure").enable_all().build();
     match runtime {
         Ok(runtime) => {
             let outcome = runtime.block_on(bench::run(job, outlets));
             runtime.shutdown_timeout(CLOSE_LIMIT);
             outcome
         }
-        Err(error) => RunOutcome::Failed { reason: format!("no threads to measure on ({error}): close other programs") },
+        Err(error) => {
+            RunOutcome::Failed { reason: format!("no threads to measure on ({error}): close other programs") }
+        }
     }
 }
 
@@ -141,7 +145,7 @@ fn words(panic: &(dyn Any + Send)) -> &str {
 }
 
 /// Where a run's numbers come from.
-pub(super) fn origin(facts: &TargetFacts) -> Origin {
+fn origin(facts: &TargetFacts) -> Origin {
     match &facts.simulated {
         Some(simulated) => Origin::Simulated { clock_factor: simulated.clock_factor },
         None => Origin::Measured,

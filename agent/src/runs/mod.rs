@@ -221,16 +221,16 @@ impl Runs {
 
     /// Follows a run that another process measures, as long as anybody listens.
     fn follow(&self, state: RunState) -> Arc<Hub> {
-        let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
-        followed.retain(|_, hub| hub.strong_count() > 0);
-        if let Some(hub) = followed.get(&state.id).and_then(Weak::upgrade) {
+        let mut hubs = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        hubs.retain(|_, hub| hub.strong_count() > 0);
+        if let Some(hub) = hubs.get(&state.id).and_then(Weak::upgrade) {
             return hub;
         }
         let time = time_of(&state);
         let id = state.id.clone();
         let follower = Follower::new(self.store.clone(), state, time);
         let hub = Arc::clone(follower.hub());
-        followed.insert(id, Arc::downgrade(&hub));
+        hubs.insert(id, Arc::downgrade(&hub));
         tokio::spawn(keep_up(follower));
         hub
     }

@@ -40,8 +40,8 @@ async fn only_what_is_there(request: Request, next: Next) -> Response {
         return no_such_path(&path).into_response();
     }
     let response = next.run(request).await;
-    let is_file = path.rsplit('/').next().is_some_and(|name| name.contains('.') && !name.ends_with(".html"));
-    if is_file && is_html(response.headers()) {
+    let extension = path.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map(|(_, extension)| extension);
+    if extension.is_some_and(|extension| extension != "html") && is_html(response.headers()) {
         return no_such_path(&path).into_response();
     }
     response

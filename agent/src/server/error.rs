@@ -1,5 +1,7 @@
 //! Every answer that is no success, as problem+json: a stable code, and one sentence that says what to do.
 
+use std::fmt::Display;
+
 use axum::{
     Json,
     extract::{FromRequest, Request},
@@ -24,7 +26,7 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    pub(super) fn new(status: StatusCode, code: &'static str, detail: impl ToString) -> Self {
+    pub(super) fn new(status: StatusCode, code: &'static str, detail: impl Display) -> Self {
         Self { code, status, detail: detail.to_string(), fields: Vec::new() }
     }
 }

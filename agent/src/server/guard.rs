@@ -107,7 +107,8 @@ mod tests {
         for host in ["127.0.0.1:7878", "localhost:7878", "[::1]:7878", "LOCALHOST", "127.0.0.2", "bench.example.org"] {
             check("127.0.0.1:7878", host, 200);
         }
-        for host in ["evil.example:7878", "localhost.evil.example", "192.168.1.5:7878", "", "a b", "127.0.0.1.evil.com"] {
+        for host in ["evil.example:7878", "localhost.evil.example", "192.168.1.5:7878", "", "a b", "127.0.0.1.evil.com"]
+        {
             check("127.0.0.1:7878", host, 421);
         }
         check("192.168.1.5:7878", "192.168.1.5:7878", 200);
@@ -129,7 +130,8 @@ mod tests {
         check(Request::post("/"), "http://localhost:7878", 200);
         check(socket(), "http://LOCALHOST:7878", 200);
         check(Request::get("/"), "http://evil.example", 200);
-        for foreign in ["http://evil.example", "http://localhost:80", "null", "http://localhost:7878.evil.example", ""] {
+        for foreign in ["http://evil.example", "http://localhost:80", "null", "http://localhost:7878.evil.example", ""]
+        {
             check(Request::post("/"), foreign, 403);
             check(socket(), foreign, 403);
         }

@@ -41,17 +41,16 @@ pub(super) async fn upgrade(
 /// Tells until the client goes or is too slow.
 async fn tell(mut socket: WebSocket, mut subscription: Subscription) {
     let hello = ServerMessage::Hello { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").into() };
-    let mut due = Some(hello);
+    if send(&mut socket, &hello).await.is_none() {
+        return;
+    }
     loop {
-        let message = match due.take() {
-            Some(message) => message,
-            None => tokio::select! {
-                message = subscription.next() => message,
-                incoming = socket.recv() => match incoming {
-                    Some(Ok(Message::Close(_)) | Err(_)) | None => return,
-                    // What a client says is not asked for, but it lives.
-                    Some(Ok(_)) => continue,
-                },
+        let message = tokio::select! {
+            message = subscription.next() => message,
+            incoming = socket.recv() => match incoming {
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                // What a client says is not asked for, but it lives.
+                Some(Ok(_)) => continue,
             },
         };
         if send(&mut socket, &message).await.is_none() {

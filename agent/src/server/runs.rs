@@ -53,7 +53,11 @@ pub(super) async fn start(
 pub(super) async fn stop(State(app): State<AppState>, Path(id): Path<String>) -> Result<StatusCode, Refusal> {
     let id: RunId = id.parse()?;
     if id.as_str() == RunId::REFERENCE {
-        return Err(Refusal::new(StatusCode::CONFLICT, "run_over", "the sample run can't be stopped: it is a finished page"));
+        return Err(Refusal::new(
+            StatusCode::CONFLICT,
+            "run_over",
+            "the sample run can't be stopped: it is a finished page",
+        ));
     }
     app.runs.stop(&id).await?;
     Ok(StatusCode::ACCEPTED)

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt::Display,
     fs::DirBuilder,
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
@@ -201,7 +202,9 @@ impl Database {
             .connection
             .prepare_cached(sql)
             .and_then(|mut statement| {
-                statement.query_map(params![run.as_str(), whole(from_seq), MAX_EVENT_BYTES as i64], read)?.collect()
+                statement
+                    .query_map(params![run.as_str(), whole(from_seq), whole(MAX_EVENT_BYTES as u64)], read)?
+                    .collect()
             })
             .map_err(explain)?;
         rows.into_iter().map(|row| envelope(run, row)).collect()
@@ -253,9 +256,12 @@ fn write(connection: &mut Connection, state: &RunState, envelope: &Envelope, jso
              ON CONFLICT (id) DO UPDATE SET ended = excluded.ended, summary = excluded.summary",
         )?
         .execute(params![run, whole(state.started_unix_ms), ended, summary])?;
-    change
-        .prepare_cached("INSERT INTO events (run, seq, at, json) VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![run, whole(envelope.seq), whole(envelope.at.0), json])?;
+    change.prepare_cached("INSERT INTO events (run, seq, at, json) VALUES (?1, ?2, ?3, ?4)")?.execute(params![
+        run,
+        whole(envelope.seq),
+        whole(envelope.at.0),
+        json
+    ])?;
     if let RunEvent::CellFinished { cell, result } = &envelope.event {
         write_cell(&change, run, *cell, result)?;
     }
@@ -315,11 +321,9 @@ fn whole(number: u64) -> i64 {
 
 fn make_folder(path: &Path) -> Result<(), StoreError> {
     match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)
-            .map_err(|source| unopened(path, source)),
+        Some(folder) if !folder.as_os_str().is_empty() => {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|source| unopened(path, source))
+        }
         _ => Ok(()),
     }
 }
@@ -328,10 +332,10 @@ fn unopened(path: &Path, source: std::io::Error) -> StoreError {
     StoreError::Open { path: path.to_owned(), source }
 }
 
-fn refused(run: &RunId, detail: impl ToString) -> StoreError {
+fn refused(run: &RunId, detail: impl Display) -> StoreError {
     StoreError::Refused { run: run.clone(), detail: detail.to_string() }
 }
 
-fn damaged(run: &RunId, detail: impl ToString) -> StoreError {
+fn damaged(run: &RunId, detail: impl Display) -> StoreError {
     StoreError::DamagedRun { run: run.clone(), detail: detail.to_string() }
 }

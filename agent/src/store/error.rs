@@ -57,9 +57,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// Another agent serves it.
-    #[error(
-        "another agent serves the store {path}: open its page, stop it, or choose another file with --store"
-    )]
+    #[error("another agent serves the store {path}: open its page, stop it, or choose another file with --store")]
     InUse {
         /// Which file.
         path: PathBuf,

@@ -12,8 +12,11 @@ use super::{
 /// Marks the file as ours: "SpMx".
 const APPLICATION_ID: i64 = 0x5370_4d78;
 
+/// The schema of this version.
+pub(super) const KNOWN: i64 = 1;
+
 /// Step n makes schema n + 1 out of schema n. A step that was released is never edited.
-const STEPS: [&str; 1] = ["
+const STEPS: [&str; KNOWN as usize] = ["
     CREATE TABLE runs (
         id              TEXT    PRIMARY KEY,
         started_unix_ms INTEGER NOT NULL,
@@ -42,9 +45,6 @@ const STEPS: [&str; 1] = ["
         PRIMARY KEY (run, cell)
     ) STRICT;
 "];
-
-/// The schema of this version.
-pub(super) const KNOWN: i64 = STEPS.len() as i64;
 
 /// Checks that the file is ours and brings it to this version's schema. Before the checks have passed nothing is
 /// written.

@@ -1,5 +1,7 @@
 //! The HTTP interface, the live socket and the page, with real clients on port 0 against the simulator.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::{net::SocketAddr, sync::Arc};
 
 use axum::{
@@ -212,8 +214,10 @@ async fn a_stopped_run_keeps_what_was_measured() {
     let next = agent.start(agent.plan()).await;
     agent.runs.shutdown().await;
     assert_eq!(agent.state(&next).await.status, RunStatus::Ended { outcome: RunOutcome::Cancelled });
-    let stopping: Problem =
-        agent.post(path::RUNS, serde_json::to_string(&StartRun { plan: agent.plan(), api_key: None }).unwrap()).await.json();
+    let stopping: Problem = agent
+        .post(path::RUNS, serde_json::to_string(&StartRun { plan: agent.plan(), api_key: None }).unwrap())
+        .await
+        .json();
     assert_eq!(stopping.code, "stopping");
 }
 
@@ -233,7 +237,10 @@ async fn what_is_wrong_is_said_as_a_problem() {
     note("not json", agent.ask(Request::post(path::RUNS).body(Body::from("plan=1")).unwrap()).await);
     note("unknown key", agent.post(path::RUNS, plan("{\"colour\":\"red\"}")).await);
     note("empty plan", agent.post(path::RUNS, plan("{}")).await);
-    note("bad plan", agent.post(path::RUNS, plan("{\"target\":\"ftp://x\",\"contexts\":\"8Q\",\"concurrency\":\"1\"}")).await);
+    note(
+        "bad plan",
+        agent.post(path::RUNS, plan("{\"target\":\"ftp://x\",\"contexts\":\"8Q\",\"concurrency\":\"1\"}")).await,
+    );
     note("too large", agent.post(path::RUNS, "x".repeat(300 * 1_024)).await);
     note("nobody there", agent.post(path::PROBE, "{\"target\":\"http://127.0.0.1:1\"}").await);
     note("unknown run", agent.get("/api/v1/runs/0123-abc").await);
@@ -251,7 +258,8 @@ async fn what_is_wrong_is_said_as_a_problem() {
 #[tokio::test]
 async fn foreign_names_and_origins_reach_nothing() {
     let agent = agent().await;
-    let paths = ["/", "/index.html", "/runs/reference", path::INFO, path::RUNS, "/api/v1/runs/reference/export?format=md"];
+    let paths =
+        ["/", "/index.html", "/runs/reference", path::INFO, path::RUNS, "/api/v1/runs/reference/export?format=md"];
     let ask = async |builder: axum::http::request::Builder, host: &str| {
         agent.ask(builder.header(header::HOST, host).body(Body::empty()).unwrap()).await
     };
@@ -315,7 +323,8 @@ async fn the_sample_run_is_there_from_the_start() {
     assert!(markdown.body.contains(REFERENCE_ROW), "{}", markdown.body);
     assert_eq!(markdown.header(header::CONTENT_TYPE), "text/markdown; charset=utf-8");
     let name = markdown.header(header::CONTENT_DISPOSITION);
-    let name = name.strip_prefix("attachment; filename=\"speedmatrix-").and_then(|rest| rest.strip_suffix("-reference.md\""));
+    let name =
+        name.strip_prefix("attachment; filename=\"speedmatrix-").and_then(|rest| rest.strip_suffix("-reference.md\""));
     assert!(name.is_some_and(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')), "{name:?}");
     assert!(export("csv").await.body.lines().count() > 70);
     assert!(serde_json::from_str::<serde_json::Value>(&export("json").await.body).is_ok());
