@@ -50,8 +50,12 @@ fn page() -> Result<PathBuf> {
         built.display()
     );
     let stub = Path::new(&env::var("OUT_DIR")?).join("stub");
-    fs::create_dir_all(&stub)?;
-    fs::write(stub.join("index.html"), STUB)?;
+    let index = stub.join("index.html");
+    // memory-serve has cargo watch the stub too: written at each run, it would always look changed.
+    if !fs::read_to_string(&index).is_ok_and(|there| there == STUB) {
+        fs::create_dir_all(&stub)?;
+        fs::write(index, STUB)?;
+    }
     Ok(stub)
 }
 

@@ -7,7 +7,7 @@ use std::{fs, path::Path, process::Command};
 const FILE_LINES: usize = 400;
 const ARCHITECTURE_LINES: usize = 150;
 /// Files that may be longer, each with its reason. Only tables of data are long for a good one.
-const LONG: &[(&str, &str)] = &[];
+const LONG: &[(&str, &str)] = &[("shared/src/metric/table.rs", "one row for each metric")];
 /// What code is written in; everything else in the repository is data or prose.
 const CODE: [&str; 5] = ["rs", "css", "html", "js", "sh"];
 /// Names that say nothing about what is inside.
