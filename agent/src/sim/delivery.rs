@@ -1,8 +1,6 @@
 //! One request's way back to its client: chunks written to the socket when they are due, stamped, logged, and broken off
 //! where the script says so.
 
-use std::io;
-
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::oneshot;
 
@@ -13,12 +11,10 @@ use super::log::{ChunkRecord, End, RequestRecord, SimLog};
 use super::metrics::Finish;
 use super::prompt::AskedUsage;
 use super::render::{self, Field, Shape, Usage};
-use super::schedule::{More, What};
 use super::script::{Behaviour, Cut, Misbehaviour};
+use super::sequence::{More, What};
 use super::text::Writer;
-
-/// Bytes that wait for a slow client before the simulator gives it up.
-const PENDING_LIMIT_BYTES: usize = 4 << 20;
+use super::wire::Wire;
 
 /// What the connection gets back when the engine is done with a request: its write half, and what is still to be
 /// written.
@@ -121,7 +117,7 @@ impl Delivery {
 
     /// Sends the role-only chunk now, before any token.
     pub(super) fn early_role(&mut self, clock: &SimClock) -> Result<(), End> {
-        self.role()?;
+        self.role();
         self.flush(clock)
     }
 
@@ -217,7 +213,7 @@ impl Delivery {
             return Ok(());
         }
         if self.state.role == Role::Unsent {
-            self.role()?;
+            self.role();
             if self.behaviour.glued_events() == 1 {
                 self.flush(clock)?;
             }
@@ -225,7 +221,7 @@ impl Delivery {
         let field = self.field();
         self.state.tokens += tokens;
         let usage = (self.usage == AskedUsage::EveryChunk).then(|| Usage {
-            cached_tokens: None,
+            cached: None,
             ..usage_of(&self.record, &self.behaviour, self.state.tokens)
         });
         let mut event = std::mem::take(&mut self.state.event);
@@ -255,15 +251,14 @@ impl Delivery {
         }
     }
 
-    fn role(&mut self) -> Result<(), End> {
+    fn role(&mut self) {
         self.state.role = Role::Sent;
         let usage = (self.usage == AskedUsage::EveryChunk).then(|| Usage {
-            cached_tokens: None,
+            cached: None,
             ..usage_of(&self.record, &self.behaviour, 0)
         });
         self.shape.role(usage, &mut self.state.event);
         self.put();
-        Ok(())
     }
 
     /// Writes the end of a stream: the rest of the tokens, then (after the books are closed) what follows them.
@@ -274,7 +269,7 @@ impl Delivery {
         self.flush(clock)?;
         let usage = usage_of(&self.record, &self.behaviour, self.state.tokens);
         let every = (self.usage == AskedUsage::EveryChunk).then_some(Usage {
-            cached_tokens: None,
+            cached: None,
             ..usage
         });
         self.shape.finish(
@@ -375,18 +370,18 @@ impl Delivery {
     }
 }
 
-fn usage_of(record: &RequestRecord, behaviour: &Behaviour, completion_tokens: u64) -> Usage {
+fn usage_of(record: &RequestRecord, behaviour: &Behaviour, completion: u64) -> Usage {
     if behaviour.has(Misbehaviour::ZeroUsage) {
         return Usage {
-            prompt_tokens: 0,
-            completion_tokens: 0,
-            cached_tokens: Some(0),
+            prompt: 0,
+            completion: 0,
+            cached: Some(0),
         };
     }
     Usage {
-        prompt_tokens: record.prompt_tokens,
-        completion_tokens,
-        cached_tokens: Some(record.cached_tokens),
+        prompt: record.prompt_tokens,
+        completion,
+        cached: Some(record.cached_tokens),
     }
 }
 
@@ -395,53 +390,5 @@ fn finish_reason(finish: Finish, behaviour: &Behaviour) -> &'static str {
         _ if behaviour.has(Misbehaviour::ToolCalls) => "tool_calls",
         Finish::Length => "length",
         Finish::Stop | Finish::Abort => "stop",
-    }
-}
-
-/// A socket's write half and the bytes that it didn't take yet.
-#[derive(Debug)]
-pub(super) struct Wire {
-    pub(super) half: OwnedWriteHalf,
-    pub(super) pending: Vec<u8>,
-}
-
-impl Wire {
-    pub(super) fn new(half: OwnedWriteHalf) -> Self {
-        Self {
-            half,
-            pending: Vec::new(),
-        }
-    }
-
-    /// Writes without waiting; what a slow client leaves is tried again with the next write.
-    fn send(&mut self, bytes: &[u8]) -> Result<(), End> {
-        if self.pending.is_empty() {
-            let taken = self.write(bytes)?;
-            self.pending.extend_from_slice(&bytes[taken..]);
-        } else {
-            self.pending.extend_from_slice(bytes);
-            let pending = std::mem::take(&mut self.pending);
-            let taken = self.write(&pending)?;
-            self.pending = pending;
-            self.pending.drain(..taken);
-        }
-        if self.pending.len() > PENDING_LIMIT_BYTES {
-            Err(End::ClientTooSlow)
-        } else {
-            Ok(())
-        }
-    }
-
-    /// How many of `bytes` the socket took.
-    fn write(&self, bytes: &[u8]) -> Result<usize, End> {
-        let mut taken = 0;
-        while taken < bytes.len() {
-            match self.half.try_write(&bytes[taken..]) {
-                Ok(more) => taken += more,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(_) => return Err(End::ClientLeft),
-            }
-        }
-        Ok(taken)
     }
 }

@@ -10,7 +10,8 @@ use super::clock::{Alarm, SimClock, monotonic_now_ns};
 use super::delivery::{Delivery, Progress, Then};
 use super::log::End;
 use super::metrics::{Finish, Metrics};
-use super::schedule::{Happening, Order, Scheduler};
+use super::schedule::Scheduler;
+use super::sequence::{Happening, Order};
 
 /// Happenings between two looks at the connections' wishes; about half a millisecond of writing.
 const TURN: usize = 64;

@@ -8,16 +8,17 @@ use tokio::sync::oneshot;
 use super::Shared;
 use super::clock::{Stamp, unix_secs};
 use super::config::UsageStyle;
-use super::delivery::{Delivery, Form, Reply, Then, Wire, Written};
+use super::delivery::{Delivery, Form, Reply, Then, Written};
 use super::engine::Command;
 use super::http::{Answer, Connection, Head, Unread, client_left};
 use super::log::RequestRecord;
 use super::metrics::Finish;
 use super::prompt::{self, Asked, AskedUsage, Asking, Endpoint, Length, Refused};
 use super::render::Shape;
-use super::schedule::Order;
 use super::script::{Behaviour, Misbehaviour};
+use super::sequence::Order;
 use super::text::{Purpose, Writer, log_normal, seeded};
+use super::wire::Wire;
 
 /// Bodies above this are parsed away from the engine's thread: a million tokens take milliseconds.
 const BIG_BODY_BYTES: usize = 256 << 10;
@@ -54,7 +55,7 @@ pub(super) async fn generate(
                 return None;
             }
             Misbehaviour::SlowHeader { millis } => {
-                tokio::time::sleep(Duration::from_millis(millis)).await
+                tokio::time::sleep(Duration::from_millis(millis)).await;
             }
             _ => {}
         }

@@ -17,7 +17,7 @@ pub(super) const BODY_LIMIT_BYTES: u64 = 64 << 20;
 /// Bytes that a client may send ahead while its answer is streamed.
 const AHEAD_LIMIT_BYTES: usize = 64 << 10;
 /// A connection without a request, as long as common proxies keep one.
-const IDLE_LIMIT: Duration = Duration::from_secs(120);
+const IDLE_LIMIT: Duration = Duration::from_mins(2);
 const HEAD_TIME_LIMIT: Duration = Duration::from_secs(10);
 /// Silence in the middle of a body, or a client that doesn't take its answer.
 const STALL_LIMIT: Duration = Duration::from_secs(30);
@@ -247,7 +247,7 @@ pub(super) async fn client_left(read: &mut OwnedReadHalf, buffer: &mut BytesMut)
             return;
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// The head at the start of `buffer` and its length, or `None` while it isn't complete.
@@ -285,15 +285,13 @@ fn parse(buffer: &[u8]) -> Result<Option<(Head, usize)>, Unread> {
             "authorization" => head.authorization = Some(value.to_owned()),
             "x-request-id" => head.request_id = Some(harmless(value)).filter(|id| !id.is_empty()),
             "content-length" => {
-                head.body = BodyKind::Bytes(
-                    value
-                        .parse()
-                        .map_err(|_| bad("content-length is no number"))?,
-                );
+                head.body = BodyKind::Bytes(value.parse().map_err(|error| {
+                    bad(&format!("content-length `{value}` is no number: {error}"))
+                })?);
             }
             "transfer-encoding" => head.body = BodyKind::Chunked,
             "expect" if value.eq_ignore_ascii_case("100-continue") => {
-                head.expects = Expects::Continue
+                head.expects = Expects::Continue;
             }
             "connection" if value.eq_ignore_ascii_case("close") => head.after = After::Close,
             _ => {}
@@ -304,10 +302,8 @@ fn parse(buffer: &[u8]) -> Result<Option<(Head, usize)>, Unread> {
 
 /// An id that can stand in JSON and in headers.
 fn harmless(id: &str) -> String {
-    id.chars()
-        .filter(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c))
-        .take(128)
-        .collect()
+    let safe = |c: &char| c.is_ascii_graphic() && !"\"\\".contains(*c);
+    id.chars().filter(safe).take(128).collect()
 }
 
 fn reason(status: u16) -> &'static str {
@@ -332,7 +328,7 @@ mod tests {
 
     #[test]
     fn heads_are_read_when_complete() {
-        let text = b"POST /v1/chat/completions?x=1 HTTP/1.1\r\nContent-Length: 12\r\nX-Request-Id: a\"b-1\r\n\
+        let text = b"POST /v1/chat/completions?x=1 HTTP/1.1\r\nContent-Length: 12\r\nX-Request-Id: a\"b/1\r\n\
             Authorization: Bearer k\r\nExpect: 100-continue\r\nConnection: close\r\n\r\nbody";
         for end in 0..text.len() - 4 {
             assert!(
@@ -347,7 +343,7 @@ mod tests {
             path: "/v1/chat/completions".to_owned(),
             query: "x=1".to_owned(),
             authorization: Some("Bearer k".to_owned()),
-            request_id: Some("ab-1".to_owned()),
+            request_id: Some("ab/1".to_owned()),
             body: BodyKind::Bytes(12),
             expects: Expects::Continue,
             after: After::Close,

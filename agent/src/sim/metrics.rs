@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::cache::BLOCK_TOKENS;
 use super::config::MAX_DRAFT_TOKENS;
-use super::schedule::{Load, What};
+use super::sequence::{Load, What};
 
 /// Written by the engine's task only, read by whoever scrapes.
 #[derive(Debug, Default)]
@@ -251,7 +251,7 @@ impl Page<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::schedule::More;
+    use super::super::sequence::More;
     use super::*;
 
     #[test]

@@ -25,8 +25,11 @@ mod render;
 mod routes;
 mod schedule;
 mod script;
+mod sequence;
 mod text;
 mod thread;
+mod tokens;
+mod wire;
 
 #[cfg(test)]
 mod tests;
@@ -35,6 +38,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
@@ -59,6 +63,9 @@ use self::schedule::{Laws, Scheduler};
 const CONNECTIONS: usize = 8_192;
 /// Wishes of connections that the engine hasn't seen yet.
 const COMMANDS: usize = 1_024;
+
+/// Pause after a connection that could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
 /// A running simulator. Dropping it stops it as well, without waiting.
 #[derive(Debug)]
@@ -167,9 +174,9 @@ async fn accept(
             () = stop.cancelled() => return,
             accepted = accepted => accepted,
         };
-        // A client that is gone again is its own affair; without a free descriptor, waiting for one to close helps.
+        // A client that is gone again is its own affair; without a free descriptor, waiting for one helps.
         let Ok((stream, _)) = accepted else {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
         let (shared, stop) = (Arc::clone(&shared), stop.clone());

@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use super::cache::BLOCK_TOKENS;
 use super::config::SimConfig;
+use super::tokens::{Prompt, Reader};
 
 /// Which endpoint was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,16 +49,6 @@ pub(super) enum AskedUsage {
     None,
     Final,
     EveryChunk,
-}
-
-/// A prompt after the tokenizer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Prompt {
-    pub(super) tokens: u64,
-    /// One hash per full cache block, each of the whole text up to its end.
-    pub(super) blocks: Vec<u64>,
-    /// Hash of the whole text.
-    pub(super) hash: u64,
 }
 
 /// Why a request is refused.
@@ -239,74 +229,9 @@ impl Text<'_> {
                 .for_each(|part| reader.text(part.text.as_bytes())),
             Self::Tokens(tokens) => {
                 for token in tokens {
-                    reader.mark(&token.to_le_bytes());
-                    reader.given_tokens += 1;
+                    reader.token(*token);
                 }
             }
-        }
-    }
-}
-
-/// The tokenizer: counts bytes, hashes them, and notes the hash at the end of every full block. The hash is not
-/// cryptographic; two documents that collide would share a cache entry, which nobody would notice.
-struct Reader {
-    block_bytes: u64,
-    bytes_per_token: u64,
-    bytes: u64,
-    given_tokens: u64,
-    state: u64,
-    blocks: Vec<u64>,
-}
-
-impl Reader {
-    fn new(bytes_per_token: u64) -> Self {
-        Self {
-            block_bytes: BLOCK_TOKENS * bytes_per_token,
-            bytes_per_token,
-            bytes: 0,
-            given_tokens: 0,
-            state: 0x9e37_79b9_7f4a_7c15,
-            blocks: Vec::new(),
-        }
-    }
-
-    /// Changes the hash without adding text: roles, message borders.
-    fn mark(&mut self, bytes: &[u8]) {
-        self.mix(u64::MAX);
-        bytes.iter().for_each(|byte| self.mix(u64::from(*byte)));
-    }
-
-    fn text(&mut self, mut bytes: &[u8]) {
-        while !bytes.is_empty() {
-            let room = self.block_bytes - self.bytes % self.block_bytes;
-            let (now, later) =
-                bytes.split_at(bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX)));
-            let (words, rest) = now.as_chunks::<8>();
-            words
-                .iter()
-                .for_each(|word| self.mix(u64::from_le_bytes(*word)));
-            rest.iter().for_each(|byte| self.mix(u64::from(*byte)));
-            self.bytes += now.len() as u64;
-            if self.bytes.is_multiple_of(self.block_bytes) {
-                self.blocks.push(self.state);
-            }
-            bytes = later;
-        }
-    }
-
-    /// Multiply and fold, as wyhash does it: each word moves all bits. The sum keeps zero from staying zero.
-    fn mix(&mut self, word: u64) {
-        let product = u128::from(self.state ^ word) * 0xe703_7ed1_a0b4_28db;
-        self.state = (product as u64 ^ (product >> 64) as u64).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn finish(self, overhead_tokens: u64) -> Prompt {
-        let tokens =
-            overhead_tokens + self.given_tokens + self.bytes.div_ceil(self.bytes_per_token);
-        Prompt {
-            tokens: tokens.max(1),
-            blocks: self.blocks,
-            hash: self.state,
         }
     }
 }

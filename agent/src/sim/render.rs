@@ -27,13 +27,13 @@ pub(super) enum Field {
     ToolArguments,
 }
 
-/// Numbers of a `usage` object.
+/// Tokens of a `usage` object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Usage {
-    pub(super) prompt_tokens: u64,
-    pub(super) completion_tokens: u64,
-    /// Told in final usages only, as in vLLM.
-    pub(super) cached_tokens: Option<u64>,
+    pub(super) prompt: u64,
+    pub(super) completion: u64,
+    /// Found in the prefix cache; told in final usages only, as in vLLM.
+    pub(super) cached: Option<u64>,
 }
 
 impl Shape {
@@ -186,14 +186,17 @@ fn close(usage: Option<Usage>, out: &mut Vec<u8>) {
 
 fn push_usage(usage: Usage, out: &mut Vec<u8>) {
     let Usage {
-        prompt_tokens,
-        completion_tokens,
-        cached_tokens,
+        prompt,
+        completion,
+        cached,
     } = usage;
-    let total = prompt_tokens + completion_tokens;
-    write!(out, r#","usage":{{"prompt_tokens":{prompt_tokens},"total_tokens":{total},"completion_tokens":{completion_tokens}"#)
-        .expect("a vector takes all bytes");
-    if let Some(cached) = cached_tokens {
+    let total = prompt + completion;
+    write!(
+        out,
+        r#","usage":{{"prompt_tokens":{prompt},"total_tokens":{total},"completion_tokens":{completion}"#
+    )
+    .expect("a vector takes all bytes");
+    if let Some(cached) = cached {
         write!(
             out,
             r#","prompt_tokens_details":{{"cached_tokens":{cached}}}"#
@@ -208,9 +211,9 @@ mod tests {
     use super::*;
 
     const USAGE: Usage = Usage {
-        prompt_tokens: 9,
-        completion_tokens: 2,
-        cached_tokens: None,
+        prompt: 9,
+        completion: 2,
+        cached: None,
     };
 
     fn check_json(event: &[u8]) {
@@ -243,11 +246,11 @@ mod tests {
         tell(&|out| {
             shape.usage(
                 Usage {
-                    cached_tokens: Some(8),
+                    cached: Some(8),
                     ..USAGE
                 },
                 out,
-            )
+            );
         });
         tell(&|out| out.extend_from_slice(&shape.whole(" word", "stop", USAGE)));
         all

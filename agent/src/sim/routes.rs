@@ -13,7 +13,7 @@ use super::generate::{generate, refused_answer};
 use super::http::{After, Answer, Connection, Head, Unread};
 use super::metrics::Labels;
 use super::prompt::{self, Endpoint};
-use super::schedule::Load;
+use super::sequence::Load;
 
 /// The version that `/version` tells.
 const VERSION: &str = "0.25.0-sim";

@@ -10,76 +10,8 @@ use rand_chacha::ChaCha8Rng;
 use super::cache::{BLOCK_TOKENS, KvMemory, Release};
 use super::clock::SimTime;
 use super::physics::{Acceptance, BatchPhysics, Physics, Speculation};
+use super::sequence::{Happening, Load, More, Order, Sequence, State, What};
 use super::text::{Purpose, log_normal, seeded};
-
-/// What the engine needs to know about a request.
-#[derive(Debug)]
-pub(super) struct Order {
-    pub(super) id: u64,
-    pub(super) received: SimTime,
-    pub(super) prompt_tokens: u64,
-    /// Hashes of the prompt's full blocks.
-    pub(super) blocks: Vec<u64>,
-    /// Tokens that it will generate, at least 1.
-    pub(super) output_tokens: u64,
-    /// Draws the accepted draft tokens.
-    pub(super) rng: ChaCha8Rng,
-}
-
-/// Something that happened to a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Happening {
-    pub(super) id: u64,
-    /// When it happened, on the schedule.
-    pub(super) due: SimTime,
-    pub(super) what: What,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
-    /// It left the queue; its prefill began.
-    Admitted { cached_tokens: u64 },
-    /// Its prompt is computed; `took_ns` of simulated time for `computed_tokens`.
-    Prefilled { took_ns: u64, computed_tokens: u64 },
-    /// One step brought it `tokens`.
-    Tokens {
-        tokens: u64,
-        drafted: u32,
-        accepted: u32,
-        more: More,
-    },
-}
-
-/// Whether further tokens come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum More {
-    Yes,
-    No,
-}
-
-/// What the engine's gauges show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Load {
-    pub(super) running: u64,
-    pub(super) waiting: u64,
-    pub(super) kv_tokens: u64,
-}
-
-#[derive(Debug)]
-struct Sequence {
-    order: Order,
-    state: State,
-    acceptance: Option<Acceptance>,
-    emitted: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Arriving,
-    Waiting,
-    Prefilling { cached_blocks: usize, took_ns: u64 },
-    Decoding { cached_blocks: usize },
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
@@ -426,25 +358,6 @@ impl Scheduler {
             sequence.reserve_tokens(),
             release,
         );
-    }
-}
-
-impl Order {
-    /// Prompt tokens outside of full blocks.
-    fn tail_tokens(&self) -> u64 {
-        self.prompt_tokens
-            .saturating_sub(self.blocks.len() as u64 * BLOCK_TOKENS)
-    }
-}
-
-impl Sequence {
-    /// Memory set aside at admission: the whole output, so that a running request never has to be preempted.
-    fn reserve_tokens(&self) -> u64 {
-        self.order.tail_tokens() + self.order.output_tokens
-    }
-
-    fn context_tokens(&self) -> u64 {
-        self.order.prompt_tokens + self.emitted
     }
 }
 

@@ -52,8 +52,11 @@ impl Sim {
                     sim.stop().await;
                 });
             })?;
-        let ended = || io::Error::other("the simulator's thread ended before it listened");
-        let (address, log) = start.blocking_recv().map_err(|_| ended())??;
+        let (address, log) = start.blocking_recv().map_err(|gone| {
+            io::Error::other(format!(
+                "the simulator's thread ended before it listened: {gone}"
+            ))
+        })??;
         Ok(SimThread {
             address,
             log,

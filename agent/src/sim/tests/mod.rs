@@ -5,7 +5,6 @@ mod protocol;
 mod truth;
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
