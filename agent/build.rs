@@ -21,9 +21,12 @@ fn main() -> Result<()> {
     println!("cargo::rerun-if-env-changed=REQUIRE_WEB");
     let page = page()?;
     let index = page.join("index.html");
-    let html = fs::read_to_string(&index)
-        .with_context(|| format!("cannot read {}", index.display()))?;
-    println!("cargo::rustc-env=CSP_SCRIPT_HASHES={}", script_hashes(&html).join(" "));
+    let html =
+        fs::read_to_string(&index).with_context(|| format!("cannot read {}", index.display()))?;
+    println!(
+        "cargo::rustc-env=CSP_SCRIPT_HASHES={}",
+        script_hashes(&html).join(" ")
+    );
     memory_serve::load_directory(page);
     Ok(())
 }

@@ -1,1 +1,1 @@
-//! Page objects and the rig of the browser tests live in `tests/`.
+//! Browser tests only: the rig, the page objects and the tests live in `tests/browser`.

@@ -1,1 +1,5 @@
-fn main() {}
+//! Starts the browser app.
+
+fn main() {
+    speedmatrix_web::start();
+}

@@ -13,6 +13,12 @@ use std::process::Command;
 
 /// The page's package: compiled for wasm32 to run, and natively to test its pure parts.
 const WEB: &str = "speedmatrix-web";
+/// The native half. Named one by one, as any further package would change with which features
+/// cargo compiles all the others.
+const PACKAGES: [&str; 6] = ["-p", "speedmatrix-shared", "-p", AGENT, "-p", "xtask"];
+/// Those with a library.
+const DOCUMENTED: [&str; 4] = ["-p", "speedmatrix-shared", "-p", AGENT];
+const NO_WARNINGS: [&str; 3] = ["--", "-D", "warnings"];
 
 pub(crate) fn all(layout: &Layout) -> Result {
     step("test", || {
@@ -24,21 +30,15 @@ pub(crate) fn all(layout: &Layout) -> Result {
         step("generated pages", || generate::check(layout))?;
         step("lint, native", || {
             let mut clippy = native(layout, ["clippy", "--locked", "--all-targets", "-p", "e2e"]);
-            run(clippy.args(PACKAGES).args(["--", "-D", "warnings"]))
+            run(clippy.args(PACKAGES).args(NO_WARNINGS))
         })?;
         step("lint, page", || {
             let mut clippy = wasm.clippy();
-            clippy.args([
-                "--locked",
-                "--all-targets",
-                "-p",
-                WEB,
-                "--",
-                "-D",
-                "warnings",
-            ]);
-            run(&mut clippy)
+            clippy.args(["--locked", "--all-targets", "-p", WEB]);
+            run(clippy.args(NO_WARNINGS))
         })?;
+        // Before the agent is compiled to run, as it takes in the list of the page's files.
+        bundle(layout, &wasm, Page::Test)?;
         step("tests, native", || {
             run(tests(layout, native).args(PACKAGES))?;
             run(native(layout, ["test", "--locked", "--quiet", "--doc"]).args(DOCUMENTED))
@@ -46,22 +46,9 @@ pub(crate) fn all(layout: &Layout) -> Result {
         step("tests, the page's pure parts", || {
             run(tests(layout, native).args(["-p", WEB, "--lib"]))
         })?;
-        bundle(layout, &wasm, Page::Test)?;
-        step("agent, for tests", || {
-            run(&mut native(
-                layout,
-                ["build", "--locked", "-p", AGENT, "--bin", BINARY],
-            ))
-        })?;
         step("tests, in the browser", || in_browser(layout))
     })
 }
-
-/// The native half. Named one by one, as any further package would change with which features
-/// cargo compiles all the others.
-const PACKAGES: [&str; 6] = ["-p", "speedmatrix-shared", "-p", AGENT, "-p", "xtask"];
-/// Those with a library.
-const DOCUMENTED: [&str; 4] = ["-p", "speedmatrix-shared", "-p", AGENT];
 
 /// cargo for the native half; the agent compiled in it serves the page built for tests.
 fn native<const N: usize>(layout: &Layout, args: [&str; N]) -> Command {
@@ -72,7 +59,7 @@ fn native<const N: usize>(layout: &Layout, args: [&str; N]) -> Command {
 
 /// nextest where it is installed, as it runs tests side by side; else cargo's own runner.
 fn tests(layout: &Layout, cargo: fn(&Layout, [&str; 3]) -> Command) -> Command {
-    let has_nextest = output(layout.cargo(["nextest", "--version"]).arg("--quiet")).is_some();
+    let has_nextest = output(&mut layout.cargo(["nextest", "--version"])).is_some();
     if has_nextest {
         cargo(layout, ["nextest", "run", "--locked"])
     } else {
@@ -84,6 +71,7 @@ fn in_browser(layout: &Layout) -> Result {
     let browser = Browser::find(layout)?;
     run(tests(layout, Layout::cargo)
         .args(["-p", "e2e"])
+        // cargo built it for the agent's own integration tests.
         .env("AGENT_BIN", layout.target.join("debug").join(BINARY))
         .env("CHROMEDRIVER", &browser.chromedriver)
         .env("CHROMIUM", &browser.chromium)

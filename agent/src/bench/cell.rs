@@ -219,7 +219,10 @@ impl Book {
         self.load.cut();
         let rest = async {
             while let Some(trace) = self.load.traces.recv().await {
-                self.traces.push(trace);
+                // What the cut overtook was never a request.
+                if trace.send_started.is_some() || trace.end != RequestEnd::Cut {
+                    self.traces.push(trace);
+                }
             }
         };
         // What does not end in time is dropped with its connection; its trace is lost.

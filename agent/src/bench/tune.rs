@@ -45,8 +45,10 @@ impl Bench {
     /// Learns the target's dialect and the line from characters to tokens.
     pub(super) async fn calibrate(&mut self) -> Result<(), Halt> {
         let large_chars = self.large_chars();
-        let (small, large) = (self.calibration(0, large_chars / SMALL_SHARE), self.calibration(1, large_chars));
+        let small = self.calibration(0, large_chars / SMALL_SHARE);
         let first = self.first_request(&small).await?;
+        // Built only now: the first request may have changed the fields that are sent.
+        let large = self.calibration(1, large_chars);
         let told = prompt_tokens(&first);
         let counts = match self.tokenizer_count(&small, told).await {
             Some((http, tokens)) => {

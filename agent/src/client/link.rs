@@ -95,7 +95,7 @@ impl Address {
             .map_err(|error| failures.connect(&format!("could not connect to {}:{}: {error}", self.host, self.port)))?;
         let shaken = http1::Builder::new().writev(true).handshake(TokioIo::new(transport)).await;
         let (sender, io) = shaken.map_err(|error| failures.transport(&error))?;
-        Ok(Link { sender, io: Box::pin(io), notes, state: LinkState::Open })
+        Ok(Link { sender, io: Some(Box::pin(io)), notes })
     }
 
     async fn open(&self) -> io::Result<(Transport, Arc<Notes>)> {
@@ -122,29 +122,25 @@ fn bearer(key: &str) -> Option<HeaderValue> {
     Some(value)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LinkState {
-    Open,
-    Closed,
-}
-
 /// An open connection. The task that uses it drives it: no second task, no hand-over between bytes and reader, so the
 /// socket's latest read is the one that a frame came with.
 #[derive(Debug)]
 pub(crate) struct Link {
     sender: http1::SendRequest<SendBody>,
-    io: Pin<Box<http1::Connection<TokioIo<Transport>, SendBody>>>,
+    /// `None` once it is closed: hyper tells its other half so by being dropped.
+    io: Option<Pin<Box<http1::Connection<TokioIo<Transport>, SendBody>>>>,
     /// The socket's notes.
     pub(crate) notes: Arc<Notes>,
-    state: LinkState,
 }
 
 impl Link {
     /// Moves bytes as far as they go.
     pub(crate) fn poll_io(&mut self, cx: &mut Context<'_>) {
         // How it ended is told by the response or its body; here it only must not be polled again.
-        if self.state == LinkState::Open && self.io.as_mut().poll(cx).is_ready() {
-            self.state = LinkState::Closed;
+        if let Some(io) = &mut self.io
+            && io.as_mut().poll(cx).is_ready()
+        {
+            self.io = None;
         }
     }
 

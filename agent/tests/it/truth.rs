@@ -14,14 +14,15 @@ use crate::rig::{Rig, Seen, draft, exact, monotonic_ns, received, simulator};
 
 /// Chunks sent this close (real nanoseconds) to an edge of the window may be counted on either side.
 const EDGE_NS: u64 = 2_000_000;
-/// Requests may still be received this long after the window's end (real nanoseconds): it is cut a little later.
-const CUT_NS: u64 = 1_000_000_000;
+/// The same where reads were coalesced: a busy machine kept the client from reading, and packets share a stamp.
+const BUSY_EDGE_NS: u64 = 40_000_000;
 
 /// The simulator's own view of one decode cell.
 struct Truth {
     requests: Vec<RequestRecord>,
     start: u64,
     end: u64,
+    edge: u64,
     factor: f64,
 }
 
@@ -31,8 +32,10 @@ impl Truth {
         let at = |time| monotonic_ns(seen.clock, time);
         let (start, end) = (at(start), at(start + window));
         // The sends begin right after the start of the ramp is noted.
-        let requests = received(log, at(ramp) - EDGE_NS, end + CUT_NS);
-        Self { requests, start, end, factor: seen.clock.factor() }
+        let requests = received(log, at(ramp) - EDGE_NS, at(seen.finished(cell)));
+        let busy = seen.result(cell).stats.coalesced_share.is_none_or(|share| share > 0.0);
+        let edge = if busy { BUSY_EDGE_NS } else { EDGE_NS };
+        Self { requests, start, end, edge, factor: seen.clock.factor() }
     }
 
     /// Sum over chunks surely inside, and over those surely or maybe inside.
@@ -41,7 +44,7 @@ impl Truth {
             let chunks = self.requests.iter().flat_map(|request| &request.chunk_log);
             chunks.filter(|chunk| (from..to).contains(&chunk.sent.monotonic_ns)).map(&worth).sum()
         };
-        (sum(self.start + EDGE_NS, self.end - EDGE_NS), sum(self.start - EDGE_NS, self.end + EDGE_NS))
+        (sum(self.start + self.edge, self.end - self.edge), sum(self.start - self.edge, self.end + self.edge))
     }
 
     fn completed(&self) -> (u64, u64) {
@@ -50,7 +53,7 @@ impl Truth {
             let last = done.filter_map(|request| request.last_token);
             last.filter(|last| (from..to).contains(&last.monotonic_ns)).count() as u64
         };
-        (count(self.start + EDGE_NS, self.end - EDGE_NS), count(self.start - EDGE_NS, self.end + EDGE_NS))
+        (count(self.start + self.edge, self.end - self.edge), count(self.start - self.edge, self.end + self.edge))
     }
 
     /// Median time per output token, seconds on the run's clock, over requests with chunks in the window.
@@ -80,12 +83,19 @@ fn check_between(what: &str, got: u64, (least, most): (u64, u64)) {
     assert!((least..=most).contains(&got), "{what}: {got} is not between {least} and {most}");
 }
 
+/// The simulator knows every request, but for those that were cut before it had read them.
+fn check_started(truth: &Truth, started: u64, what: &str) {
+    let known = truth.requests.len() as u64;
+    check_between(what, started, (known, known + 4));
+}
+
 /// A decode cell that the server counts in every chunk: everything against the log.
 fn check_cell(seen: &Seen, log: &SimLog, cell: &str, window: Nanos) {
     let truth = Truth::of(seen, log, cell, window);
     let result = seen.result(cell);
     let stats = &result.stats;
-    assert_eq!(result.status, CellStatus::Valid, "{cell}: {result:#?}");
+    // A busy machine may keep the client from reading, and says so.
+    assert!(matches!(result.status, CellStatus::Valid | CellStatus::ClientLimited), "{cell}: {result:#?}");
     let tokens = stats.output_tokens.unwrap();
     check_between("output tokens", tokens, truth.bounds(|chunk| chunk.tokens));
     check_within("measured for", stats.measured_for_s.unwrap(), window.as_secs_f64(), 1e-9);
@@ -93,9 +103,9 @@ fn check_cell(seen: &Seen, log: &SimLog, cell: &str, window: Nanos) {
     check_within("time between tokens", stats.time_between_tokens_s.unwrap().p50, truth.tpot_s(), 0.01);
     check_within("per-request tok/s", stats.per_request_tok_s.unwrap().p50, 1.0 / truth.tpot_s(), 0.03);
     let requests = stats.requests.unwrap();
-    assert_eq!(requests.started, truth.requests.len() as u64, "{cell}: requests");
+    check_started(&truth, requests.started, cell);
     check_between("completed", requests.completed, truth.completed());
-    assert_eq!(requests.failed, 0);
+    assert_eq!(requests.failed, 0, "{cell}: {:?}", result.failures);
     let concurrency = cell.rsplit('-').next().unwrap().parse::<f64>().unwrap();
     assert!(stats.active_requests.unwrap() <= concurrency + 1e-9);
     check_within("active requests", stats.active_requests.unwrap(), concurrency, 0.05);
@@ -110,7 +120,7 @@ fn check_cell(seen: &Seen, log: &SimLog, cell: &str, window: Nanos) {
 #[test]
 fn every_number_of_a_small_matrix_is_true() {
     let sim = simulator(exact(2.0));
-    let seen = Rig::new(&sim.base_url()).run(draft("1K,2K", "1,4", "2s", "128"));
+    let seen = Rig::new(&sim.base_url()).run(draft("1K,2K", "1,4", "2s", "256"));
     assert_eq!(seen.outcome, RunOutcome::Finished);
     for cell in ["decode-1K-1", "decode-1K-4", "decode-2K-1", "decode-2K-4"] {
         check_cell(&seen, &sim.log(), cell, Nanos::from_secs(2));
@@ -145,9 +155,11 @@ fn every_number_of_a_small_matrix_is_true() {
 fn check_usage(usage: UsageStyle) {
     for (preset, speculative) in [("exact", false), ("exact-speculative", true)] {
         for prompts in ["shared", "unique", "cold"] {
-            let config = SimConfig { usage, ..SimConfig::preset(preset).unwrap() };
+            let mut config = SimConfig { usage, ..SimConfig::preset(preset).unwrap() };
+            // All requests alike: the tokens per chunk of completed ones stand for those that were cut.
+            config.speculation.iter_mut().for_each(|speculation| speculation.text_sigma = 0.0);
             let sim = simulator(SimConfig { clock_factor: 4.0, recording: exact(1.0).recording, ..config });
-            let output = if speculative { "448" } else { "128" };
+            let output = if speculative { "896" } else { "256" };
             let plan = PlanDraft { prompts: prompts.into(), ..draft("1K", "4", "2s", output) };
             let seen = Rig::new(&sim.base_url()).run(plan);
             let what = format!("{usage:?}, {preset}, {prompts}");
@@ -173,8 +185,9 @@ fn check_counts(seen: &Seen, log: &SimLog, usage: UsageStyle, what: &str) {
         UsageStyle::None => (TokenSource::Chunks, truth.bounds(|_| 1)),
     };
     assert_eq!(stats.token_source, Some(source), "{what}");
+    assert_eq!(stats.requests.unwrap().failed, 0, "{what}: {:?}", result.failures);
     check_between(what, tokens, exact);
-    assert_eq!(stats.requests.unwrap().started, truth.requests.len() as u64, "{what}");
+    check_started(&truth, stats.requests.unwrap().started, what);
     assert!(stats.ttft_s.unwrap().min >= 0.0499, "{what}");
 }
 

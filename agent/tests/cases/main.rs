@@ -1,0 +1,121 @@
+//! Plays the collection of misbehaving servers through the real client and compares all that was asked for.
+//!
+//! The collection lies beside the repository (`../shared/cases/given`, or `SPEEDMATRIX_CASES`); without it there is
+//! nothing to do. Run with `cargo test --test cases`; words after `--` choose cases by the start of their id.
+
+mod compare;
+mod given;
+mod play;
+mod replay;
+
+use std::{
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use given::Case;
+use replay::Replay;
+
+/// What became of a case.
+enum Verdict {
+    Ok(String),
+    NotApplicable(&'static str),
+    Failed(Vec<String>),
+}
+
+fn main() -> ExitCode {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    match run(&wanted) {
+        Ok(code) => code,
+        Err(error) => {
+            say(&format!("the cases could not be played: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(wanted: &[String]) -> io::Result<ExitCode> {
+    let root = root();
+    let script = root.join("../replay.py");
+    if !root.join("stream").is_dir() || !script.is_file() {
+        say(&format!("no cases at {}: nothing to play (SPEEDMATRIX_CASES names another place)", root.display()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let replay = Replay::start(&script, &root)?;
+    let (mut ok, mut failed, mut other) = (0, 0, 0);
+    for id in ids(&root)? {
+        if !wanted.is_empty() && !wanted.iter().any(|start| id.name.starts_with(start.as_str())) {
+            continue;
+        }
+        let verdict = match id.kind.as_str() {
+            "stream" => runtime.block_on(play::play(&replay, &Case::read(&id.path)?)),
+            kind => Verdict::NotApplicable(reason(kind)),
+        };
+        match verdict {
+            Verdict::Ok(remark) => {
+                ok += 1;
+                say(format!("{}  ok  {remark}", id.name).trim_end());
+            }
+            Verdict::NotApplicable(reason) => {
+                other += 1;
+                say(&format!("{}  not applicable: {reason}", id.name));
+            }
+            Verdict::Failed(reasons) => {
+                failed += 1;
+                say(&format!("{}  FAILED: {}", id.name, reasons.join("; ")));
+            }
+        }
+    }
+    say(&format!("{ok} ok, {failed} failed, {other} not applicable"));
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn root() -> PathBuf {
+    std::env::var_os("SPEEDMATRIX_CASES")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/cases/given"), PathBuf::from)
+}
+
+struct Id {
+    name: String,
+    kind: String,
+    path: PathBuf,
+}
+
+/// All cases, each once, by name.
+fn ids(root: &Path) -> io::Result<Vec<Id>> {
+    let mut ids = Vec::new();
+    for folder in std::fs::read_dir(root)? {
+        let folder = folder?;
+        if !folder.file_type()?.is_dir() {
+            continue;
+        }
+        for file in std::fs::read_dir(folder.path())? {
+            let file = file?;
+            let name = file.file_name().to_string_lossy().split('.').next().unwrap_or_default().to_owned();
+            ids.push(Id { name, kind: folder.file_name().to_string_lossy().into_owned(), path: file.path() });
+        }
+    }
+    ids.sort_by(|a, b| a.name.cmp(&b.name));
+    ids.dedup_by(|a, b| a.name == b.name);
+    Ok(ids)
+}
+
+/// Why cases of a kind are not played here.
+fn reason(kind: &str) -> &'static str {
+    match kind {
+        "metrics" => "no stream; scrapes are read by another room",
+        "import" => "no stream; no importer in this version",
+        "hardware" => "no stream; hardware is read by another room",
+        "calc" => "no stream; pure functions are checked in the shared crate",
+        "ui" => "no stream; steps for a browser",
+        "scenario" => "no stream; steps for a person",
+        _ => "no stream",
+    }
+}
+
+fn say(line: &str) {
+    // A closed pipe ends the talking, not the play.
+    let _closed = writeln!(io::stdout().lock(), "{line}");
+}

@@ -1,0 +1,46 @@
+//! Every page at both widths and in both themes: nothing hangs over the side, no accessibility rule is broken, no
+//! error is reported. `SHOTS=FOLDER` keeps the pictures.
+
+use anyhow::{Result, ensure};
+use thirtyfour::prelude::*;
+
+use crate::rig::{Rig, axe, no_errors, shot, wait_for};
+
+/// Address, what it shows when it is ready, name of its picture.
+const PAGES: [(&str, &str, &str); 4] = [
+    ("/", "[data-testid=run-card]", "runs"),
+    ("/new", "[data-testid=start]", "setup"),
+    ("/runs/reference", "[data-testid=measurements]", "report"),
+    ("/runs/nothing-here", "main h1", "missing-run"),
+];
+
+async fn check(page: &WebDriver, name: &str) -> Result<()> {
+    shot(page, name).await?;
+    let over: i64 = page
+        .execute("const root = document.documentElement; return root.scrollWidth - root.clientWidth", vec![])
+        .await?
+        .convert()?;
+    ensure!(over <= 0, "{name}: the page hangs {over} px over the side");
+    let broken = axe(page).await?;
+    ensure!(broken.is_empty(), "{name}: accessibility rules broken: {broken:#?}");
+    no_errors(page).await
+}
+
+#[tokio::test]
+async fn pages_fit_and_are_accessible_in_both_themes() -> Result<()> {
+    let rig = Rig::start(&[]).await?;
+    for (width, height) in [(1440, 900), (390, 844)] {
+        let page = rig.browser(width, height).await?;
+        for theme in ["light", "dark"] {
+            for (address, ready, name) in PAGES {
+                page.goto(format!("{}{address}", rig.url)).await?;
+                page.execute("localStorage.setItem('theme', arguments[0])", vec![theme.into()]).await?;
+                page.refresh().await?;
+                wait_for(&page, ready).await?;
+                check(&page, &format!("{name}-{width}-{theme}")).await?;
+            }
+        }
+        page.quit().await?;
+    }
+    Ok(())
+}

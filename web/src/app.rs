@@ -1,0 +1,52 @@
+//! The frame around all pages, and which page stands at which address.
+
+use leptos::prelude::*;
+use leptos_router::{
+    components::{Route, Router, Routes},
+    hooks::use_location,
+    path,
+};
+
+use crate::{
+    browser,
+    pages::{missing::MissingPage, run::RunPage, runs::RunsPage, setup::SetupPage},
+    parts::{keys::Keys, top_bar::TopBar},
+    shell::Shell,
+    theme,
+};
+
+/// The app.
+#[component]
+pub fn App() -> impl IntoView {
+    let shell = Shell::opening();
+    provide_context(shell);
+    theme::follow(shell.theme);
+    view! {
+        <Router>
+            <a class="skip" href="#main" rel="external">"Skip to content"</a>
+            <TopBar/>
+            <main class="page" id="main" tabindex="-1">
+                <Routes fallback=MissingPage>
+                    <Route path=path!("/") view=RunsPage/>
+                    <Route path=path!("/new") view=SetupPage/>
+                    <Route path=path!("/runs/:id") view=RunPage/>
+                </Routes>
+            </main>
+            <FocusFollows/>
+            <Keys/>
+        </Router>
+    }
+}
+
+/// After a change of page the focus goes to its content, so that the keyboard and screen readers start there.
+#[component]
+fn FocusFollows() -> impl IntoView {
+    let path = use_location().pathname;
+    Effect::new(move |before: Option<String>| {
+        let path = path.get();
+        if before.is_some_and(|before| before != path) {
+            browser::focus_content();
+        }
+        path
+    });
+}

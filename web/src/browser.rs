@@ -1,0 +1,89 @@
+//! The few things the app asks of the browser beside drawing: focus, title, clipboard, storage, time. Each is a small
+//! effect that may fail without harm; what fails is simply not done.
+
+use leptos::prelude::{document, window};
+use wasm_bindgen::JsCast as _;
+
+/// Takes the element with this id out of the page.
+pub fn remove(id: &str) {
+    if let Some(element) = document().get_element_by_id(id) {
+        element.remove();
+    }
+}
+
+/// Moves the focus to the element with this id, if it is there.
+pub fn focus(id: &str) {
+    let element = document().get_element_by_id(id).and_then(|e| e.dyn_into::<web_sys::HtmlElement>().ok());
+    if let Some(element) = element {
+        element.focus().ok();
+    }
+}
+
+/// Moves the focus to the page's content without scrolling, as after a change of page.
+pub fn focus_content() {
+    let element = document().get_element_by_id("main").and_then(|e| e.dyn_into::<web_sys::HtmlElement>().ok());
+    if let Some(element) = element {
+        let options = web_sys::FocusOptions::new();
+        options.set_prevent_scroll(true);
+        element.focus_with_options(&options).ok();
+    }
+}
+
+/// Sets the page's title: `PAGE · Speedmatrix`.
+pub fn set_title(page: &str) {
+    document().set_title(&format!("{page} · Speedmatrix"));
+}
+
+/// Copies text; says whether the browser let it. Clipboards need a secure context (https or this machine).
+pub async fn copy(text: String) -> bool {
+    if !window().is_secure_context() {
+        return false;
+    }
+    let promise = window().navigator().clipboard().write_text(&text);
+    wasm_bindgen_futures::JsFuture::from(promise).await.is_ok()
+}
+
+/// A stored setting.
+pub fn stored(key: &str) -> Option<String> {
+    window().local_storage().ok()??.get_item(key).ok()?
+}
+
+/// Stores a setting; private windows may refuse, and then it lasts as long as the page.
+pub fn store(key: &str, value: &str) {
+    if let Ok(Some(storage)) = window().local_storage() {
+        storage.set_item(key, value).ok();
+    }
+}
+
+/// Whether the system asks for dark colours.
+pub fn system_is_dark() -> bool {
+    window().match_media("(prefers-color-scheme: dark)").ok().flatten().is_some_and(|query| query.matches())
+}
+
+/// Whether the page is in a hidden tab.
+pub fn is_hidden() -> bool {
+    document().hidden()
+}
+
+/// Wall time on this machine: `12:04`.
+pub fn local_time() -> String {
+    let now = js_sys::Date::new_0();
+    format!("{:02}:{:02}", now.get_hours(), now.get_minutes())
+}
+
+/// A number from 0 to 1 by chance.
+pub fn chance() -> f64 {
+    js_sys::Math::random()
+}
+
+/// Loads the page again, as after an update of the agent.
+pub fn reload() {
+    window().location().reload().ok();
+}
+
+/// The address of a WebSocket at `path` on the host that served this page.
+pub fn socket_address(path: &str) -> Option<String> {
+    let location = window().location();
+    let scheme = if location.protocol().ok()? == "https:" { "wss" } else { "ws" };
+    Some(format!("{scheme}://{}{path}", location.host().ok()?))
+}

@@ -1,0 +1,146 @@
+//! Curves over a measured axis: one line per context or one in all, with a logarithmic axis whose ticks stand at the
+//! measured points, and labels at the lines instead of a legend.
+
+use leptos::{either::Either, prelude::*};
+use speedmatrix_shared::format;
+
+use super::{
+    line::{Frame, Tick, grid, thin_out, time_tick},
+    scale::{Axis, Kind, Range, path, spread, time_ticks},
+};
+
+/// A measured point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// On the horizontal axis.
+    pub x: f64,
+    /// On the value axis.
+    pub y: f64,
+    /// What a pointer on it reads.
+    pub title: String,
+    /// Whether it carries a ring: requests were queued.
+    pub ringed: bool,
+}
+
+/// A line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curve {
+    /// Its label, at its end; empty for none.
+    pub label: String,
+    /// Its colour's class.
+    pub class: &'static str,
+    /// Its points, from left to right.
+    pub points: Vec<Point>,
+}
+
+/// What the value axis holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Values {
+    /// Rates, from zero up.
+    Rate,
+    /// Seconds, on a logarithmic axis.
+    Time,
+}
+
+/// A chart's words and axes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spec {
+    /// What it is, for those who can't see it.
+    pub describes: String,
+    /// Word at the value axis.
+    pub y_word: &'static str,
+    /// Words at the horizontal axis; empty for none.
+    pub x_word: &'static str,
+    /// Marks at the measured points.
+    pub x_ticks: Vec<Tick>,
+    /// What the value axis holds.
+    pub values: Values,
+    /// Its size.
+    pub frame: Frame,
+}
+
+fn axes(spec: &Spec, curves: &[Curve]) -> Option<([Axis; 2], Vec<Tick>)> {
+    let points = || curves.iter().flat_map(|curve| &curve.points);
+    let x = Range::of(points().map(|point| point.x).chain(spec.x_ticks.iter().map(|tick| tick.value)))?;
+    let y = Range::of(points().map(|point| point.y))?;
+    let x = Axis::new(x, spec.frame.across(), Kind::Log);
+    Some(match spec.values {
+        Values::Rate => {
+            let range = Range { hi: y.hi * 1.04, ..y }.from_zero();
+            let y = Axis::new(range, spec.frame.upwards(), Kind::Linear);
+            ([x, y], Tick::each(y.ticks(), format::whole))
+        }
+        Values::Time => {
+            let range = Range { lo: y.lo * 0.8, hi: y.hi * 1.1 };
+            let y = Axis::new(range, spec.frame.upwards(), Kind::Log);
+            ([x, y], Tick::each(time_ticks(range), time_tick))
+        }
+    })
+}
+
+/// The chart's picture.
+pub fn plot(spec: &Spec, curves: &[Curve]) -> impl IntoView + use<> {
+    let frame = spec.frame;
+    let Some(([x, y], y_ticks)) = axes(spec, curves) else {
+        return Either::Left(view! { <p class="muted pad">"Nothing measured yet."</p> });
+    };
+    let x_ticks = thin_out(spec.x_ticks.clone(), x, 34.0);
+    let lines: Vec<_> = curves.iter().map(|curve| draw(curve, [x, y], frame)).collect();
+    let labels = labels(curves, y, frame);
+    let (y_word, x_word, describes) = (spec.y_word, spec.x_word, spec.describes.clone());
+    Either::Right(view! {
+        <svg class="plot" viewBox=frame.view_box() role="img" aria-label=describes>
+            {grid(frame, [x, y], &x_ticks, &y_ticks)}
+            <text class="tick" x=frame.left y=14 text-anchor="start">{y_word}</text>
+            <text class="tick" x=(frame.left + frame.right) / 2.0 y=frame.height - 4.0 text-anchor="middle">{x_word}</text>
+            {lines}
+            {labels}
+        </svg>
+    })
+}
+
+fn draw(curve: &Curve, [x, y]: [Axis; 2], frame: Frame) -> impl IntoView + use<> {
+    let places: Vec<(f64, f64)> = curve.points.iter().map(|point| (x.at(point.x), y.at(point.y))).collect();
+    let line = path(places.iter().copied().map(Some));
+    let area = match (places.first(), places.last()) {
+        (Some(first), Some(last)) if curve.label.is_empty() => {
+            Some(format!("{line}L{:.1} {:.1}L{:.1} {:.1}Z", last.0, frame.bottom, first.0, frame.bottom))
+        }
+        _ => None,
+    };
+    let points: Vec<_> = curve
+        .points
+        .iter()
+        .zip(places)
+        .map(|(point, (cx, cy))| {
+            let ring = point.ringed.then(|| view! { <circle class="ring" cx=cx cy=cy r=6></circle> });
+            let title = point.title.clone();
+            view! {
+                <circle class="point" cx=cx cy=cy r=3.2><title>{title}</title></circle>
+                {ring}
+            }
+        })
+        .collect();
+    view! {
+        <g class=curve.class>
+            {area.map(|area| view! { <path class="area" d=area></path> })}
+            <path class="line" d=line></path>
+            {points}
+        </g>
+    }
+}
+
+fn labels(curves: &[Curve], y: Axis, frame: Frame) -> Vec<AnyView> {
+    let named: Vec<(&Curve, f64)> = curves
+        .iter()
+        .filter(|curve| !curve.label.is_empty())
+        .filter_map(|curve| curve.points.last().map(|last| (curve, y.at(last.y))))
+        .collect();
+    let places: Vec<f64> = named.iter().map(|(_, place)| *place).collect();
+    let places = spread(&places, 13.0, frame.bottom);
+    let label = |((curve, _), place): ((&Curve, f64), f64)| {
+        let (class, text) = (format!("label {}", curve.class), curve.label.clone());
+        view! { <text class=class x=frame.right + 10.0 y=place + 4.0>{text}</text> }.into_any()
+    };
+    named.into_iter().zip(places).map(label).collect()
+}

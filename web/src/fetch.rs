@@ -1,0 +1,68 @@
+//! Requests to the agent. Commands are HTTP; what went wrong comes back as a [`Problem`].
+
+use gloo_net::http::{Request, Response};
+use serde::{Serialize, de::DeserializeOwned};
+use speedmatrix_shared::api::Problem;
+
+/// Why a request brought no answer to work with.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FetchError {
+    /// No answer came.
+    #[error("the agent does not answer: is it still running on its host?")]
+    Unreachable,
+    /// The agent said no.
+    #[error("{}", .0.detail)]
+    Refused(Problem),
+    /// An answer that this page does not understand.
+    #[error("the agent's answer ({status}) is not what this page expects: reload it to get the agent's own version")]
+    Unreadable {
+        /// HTTP status.
+        status: u16,
+    },
+}
+
+impl FetchError {
+    /// Whether the thing asked for does not exist.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Refused(problem) if problem.status == 404)
+    }
+}
+
+/// GET `path`.
+pub async fn get<T: DeserializeOwned>(path: &str) -> Result<T, FetchError> {
+    let answer = Request::get(path).send().await;
+    read(answer.map_err(|_no_answer| FetchError::Unreachable)?).await
+}
+
+/// POST `body` to `path`.
+pub async fn post<T: DeserializeOwned>(path: &str, body: &impl Serialize) -> Result<T, FetchError> {
+    read(send(path, body).await?).await
+}
+
+/// POST to `path` without a body, for commands whose answer holds nothing new.
+pub async fn command(path: &str) -> Result<(), FetchError> {
+    let answer = send(path, &serde_json::Map::new()).await?;
+    if answer.ok() { Ok(()) } else { Err(refusal(answer).await) }
+}
+
+async fn send(path: &str, body: &impl Serialize) -> Result<Response, FetchError> {
+    let text = serde_json::to_string(body).expect("bodies of the API are plain data");
+    let request = Request::post(path).header("content-type", "application/json").body(text);
+    let request = request.expect("a text is a valid body");
+    request.send().await.map_err(|_no_answer| FetchError::Unreachable)
+}
+
+async fn read<T: DeserializeOwned>(answer: Response) -> Result<T, FetchError> {
+    if !answer.ok() {
+        return Err(refusal(answer).await);
+    }
+    let status = answer.status();
+    let text = answer.text().await.map_err(|_cut_off| FetchError::Unreachable)?;
+    serde_json::from_str(&text).map_err(|_another_shape| FetchError::Unreadable { status })
+}
+
+async fn refusal(answer: Response) -> FetchError {
+    let status = answer.status();
+    let text = answer.text().await.unwrap_or_default();
+    serde_json::from_str(&text).map_or(FetchError::Unreadable { status }, FetchError::Refused)
+}

@@ -1,0 +1,104 @@
+//! A run on this page: its state, and what the live socket adds to it.
+
+pub mod pause;
+pub mod series;
+pub mod socket;
+
+use leptos::prelude::*;
+use speedmatrix_shared::{
+    api::{PROTOCOL, ServerMessage},
+    event::Envelope,
+    gauge::Gauge,
+    state::{Applied, RunState, RunStatus},
+    units::Nanos,
+};
+
+use self::series::RateSeries;
+use crate::shell::Shell;
+
+/// A run on this page. Facts are folded by the same state machine as in the agent; the latest gauge wins.
+#[derive(Debug, Clone, Copy)]
+pub struct LiveRun {
+    /// Everything that happened.
+    pub state: RwSignal<RunState>,
+    /// The running cell, now.
+    pub gauge: RwSignal<Option<Gauge>>,
+    /// The run's clock as far as it is known here.
+    pub now: RwSignal<Nanos>,
+    /// The token rate of the last minutes.
+    pub rates: RwSignal<RateSeries>,
+}
+
+/// What to do after a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// Read on.
+    GoOn,
+    /// An event is missing: connect again, which brings a snapshot.
+    Resync,
+    /// The agent speaks another version.
+    Outdated {
+        /// The agent's version.
+        agent: String,
+    },
+}
+
+impl LiveRun {
+    /// A run as it was fetched.
+    pub fn new(state: RunState) -> Self {
+        Self {
+            now: RwSignal::new(state.at),
+            state: RwSignal::new(state),
+            gauge: RwSignal::new(None),
+            rates: RwSignal::new(RateSeries::default()),
+        }
+    }
+
+    /// Takes a message of the live socket.
+    pub fn take(&self, message: ServerMessage, shell: Shell) -> Next {
+        match message {
+            ServerMessage::Hello { protocol, version } if protocol != PROTOCOL => {
+                return Next::Outdated { agent: version };
+            }
+            ServerMessage::Hello { .. } => {}
+            ServerMessage::Snapshot { state, now_ns } => {
+                self.state.set(*state);
+                self.gauge.set(None);
+                self.now.set(Nanos(now_ns));
+            }
+            ServerMessage::Event { envelope } => return self.apply(&envelope),
+            ServerMessage::Gauge { gauge } => {
+                self.pass(gauge.at);
+                self.rates.update(|rates| rates.push(&gauge));
+                self.gauge.set(Some(gauge));
+            }
+            ServerMessage::Presence { watching, now_ns } => {
+                shell.watching.set(Some(watching));
+                self.pass(Nanos(now_ns));
+            }
+        }
+        Next::GoOn
+    }
+
+    fn apply(&self, envelope: &Envelope) -> Next {
+        let mut next = Next::GoOn;
+        self.state.maybe_update(|state| match state.apply(envelope) {
+            Ok(applied) => applied == Applied::New,
+            Err(_missing_or_misplaced) => {
+                next = Next::Resync;
+                false
+            }
+        });
+        self.pass(envelope.at);
+        next
+    }
+
+    /// The clock never runs backwards; after the end it stands at the last event.
+    fn pass(&self, at: Nanos) {
+        let running = self.state.with_untracked(|state| matches!(state.status, RunStatus::Running));
+        let latest = if running { at } else { self.state.with_untracked(|state| state.at) };
+        if latest > self.now.get_untracked() || !running {
+            self.now.set(latest);
+        }
+    }
+}

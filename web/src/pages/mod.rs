@@ -1,0 +1,6 @@
+//! One file per page.
+
+pub mod missing;
+pub mod run;
+pub mod runs;
+pub mod setup;

@@ -1,0 +1,206 @@
+//! A run: live while it runs, the report afterwards. It is the same page; parts appear when there is something in them.
+
+use leptos::prelude::*;
+use leptos_router::hooks::{use_params_map, use_query_map};
+use speedmatrix_shared::{
+    api,
+    id::{Phase, RunId},
+    state::{Cell, RunState},
+};
+
+use crate::{
+    browser,
+    fetch::{self, FetchError},
+    live::{LiveRun, socket},
+    parts::{
+        curves::CurvesSection,
+        decode::DecodeSection,
+        facts::{Cards, Findings},
+        live::{LivePart, Log},
+        measurements::MeasurementsSection,
+        notice::{Loading, Notice, Weight},
+        prefill::PrefillSection,
+        run_head::RunHead,
+    },
+    query::RunView,
+    shell::{Conn, Shell},
+};
+
+/// What is known about the run of this address.
+#[derive(Debug, Clone)]
+enum Load {
+    Asking,
+    NotFound,
+    Failed(String),
+    Here(LiveRun),
+}
+
+/// The page of a run. Another id in the address is another page.
+#[component]
+pub fn RunPage() -> impl IntoView {
+    let params = use_params_map();
+    let id = Memo::new(move |_| params.with(|params| params.get("id").unwrap_or_default()));
+    move || {
+        let id = id.get();
+        match id.parse::<RunId>() {
+            Ok(id) => view! { <Opened id/> }.into_any(),
+            Err(_not_an_id) => view! { <NotFound id/> }.into_any(),
+        }
+    }
+}
+
+#[component]
+fn Opened(id: RunId) -> impl IntoView {
+    let shell = Shell::of_app();
+    let load = RwSignal::new(Load::Asking);
+    let asked = RwSignal::new(0_u32);
+    let wanted = id.clone();
+    browser::set_title("Run");
+    Effect::new(move |_| {
+        asked.track();
+        let id = wanted.clone();
+        leptos::task::spawn_local_scoped_with_cancellation(open(id, load, shell));
+    });
+    on_cleanup(move || shell.watching.set(None));
+    move || match load.get() {
+        Load::Asking => view! { <Loading what="the run"/> }.into_any(),
+        Load::NotFound => view! { <NotFound id=id.to_string()/> }.into_any(),
+        Load::Failed(text) => {
+            let again = move |_| asked.update(|asked| *asked += 1);
+            view! {
+                <div class="blank">
+                    <h1>"This run can't be shown"</h1>
+                    <Notice weight=Weight::Bad text>
+                        <button type="button" class="btn" on:click=again>"Try again"</button>
+                        <a class="btn" href="/">"See all runs"</a>
+                    </Notice>
+                </div>
+            }
+            .into_any()
+        }
+        Load::Here(run) => view! { <Report run/> }.into_any(),
+    }
+}
+
+/// Fetches the run and then follows it until the page is left.
+async fn open(id: RunId, load: RwSignal<Load>, shell: Shell) {
+    load.set(Load::Asking);
+    match fetch::get::<RunState>(&api::path::of(api::path::RUN, &id)).await {
+        Ok(state) => {
+            let run = LiveRun::new(state);
+            load.set(Load::Here(run));
+            socket::follow(run, id, shell).await;
+        }
+        Err(error) if error.is_not_found() => load.set(Load::NotFound),
+        Err(error) => {
+            if error == FetchError::Unreachable {
+                shell.conn.set(Conn::Lost { since: browser::local_time(), attempts: u32::MAX, retry_in_s: 0 });
+            }
+            load.set(Load::Failed(error.to_string()));
+        }
+    }
+}
+
+#[component]
+fn NotFound(id: String) -> impl IntoView {
+    browser::set_title("No such run");
+    view! {
+        <div class="blank" data-testid="run-not-found">
+            <h1>"There is no such run here"</h1>
+            <p>{format!("This agent has no run \"{id}\". It may have been deleted, or the link belongs to another agent.")}</p>
+            <div class="btns">
+                <a class="btn primary" href="/">"See all runs"</a>
+                <a class="btn" href="/new">"Set up a run"</a>
+            </div>
+        </div>
+    }
+}
+
+#[component]
+fn Report(run: LiveRun) -> impl IntoView {
+    let query = use_query_map();
+    let shown = Memo::new(move |_| query.with(|query| RunView::read(|key| query.get(key))));
+    Effect::new(move |_| browser::set_title(&run.state.with(RunState::title)));
+    view! {
+        <RunHead run/>
+        <LivePart run/>
+        <Sections run/>
+        <section id="overview" aria-label="Overview">
+            <Findings run/>
+            <Cards run/>
+        </section>
+        <PrefillSection run/>
+        <DecodeSection run view=shown/>
+        <CurvesSection run/>
+        <MeasurementsSection run/>
+        <Notes/>
+        <Log run/>
+        <Foot run/>
+    }
+}
+
+/// Links to the sections of the report that this run has.
+#[component]
+fn Sections(run: LiveRun) -> impl IntoView {
+    let has = |phase| run.state.with_untracked(|state| state.cells_of(phase).next().is_some());
+    let curves = has(Phase::Decode) && run.state.with_untracked(|state| state.plan.concurrency().len() > 1);
+    let links = [
+        ("overview", "Overview", true),
+        ("prefill", "Prefill", has(Phase::Prefill)),
+        ("decode", "Sustained decode", has(Phase::Decode)),
+        ("charts", "Charts", curves),
+        ("all", "All measurements", true),
+        ("notes", "Notes", true),
+    ];
+    let link = |(id, words, _)| view! { <a href=format!("#{id}") rel="external">{words}</a> };
+    view! {
+        <nav class="subnav" aria-label="Sections">
+            {links.into_iter().filter(|(_, _, there)| *there).map(link).collect_view()}
+            <span class="keys" aria-hidden="true">
+                <kbd>"m"</kbd>" matrix  "<kbd>"e"</kbd>" export  "<kbd>"?"</kbd>" all keys"
+            </span>
+        </nav>
+    }
+}
+
+#[component]
+fn Notes() -> impl IntoView {
+    view! {
+        <section id="notes" aria-labelledby="notes-title">
+            <div class="section-head"><h2 id="notes-title">"Notes"</h2></div>
+            <div class="panel pad prose">
+                <p><b>"Requests queued: "</b>"the server could not run all requests at once, so some waited in a queue."</p>
+                <p>
+                    <b>"Time to first token (TTFT) "</b>
+                    "in the matrix is measured after the prompt is in the server's cache, so it mostly excludes prefill. \
+                     Read cold prompts in Prefill."
+                </p>
+                <p>
+                    <b>"Sustained decode "</b>
+                    "keeps the same number of requests in flight for the whole window: each one that ends is replaced at once."
+                </p>
+                <p><b>"K "</b>"is 1,024 tokens in lengths of context, and 1,000 in rates. — means not measured."</p>
+            </div>
+        </section>
+    }
+}
+
+#[component]
+fn Foot(run: LiveRun) -> impl IntoView {
+    let measured = Memo::new(move |_| run.state.with(measured));
+    view! {
+        <p class="foot">
+            <span>{move || measured.get()}</span>
+            <span>{run.state.with_untracked(|state| format!("Run {}", state.id))}</span>
+        </p>
+    }
+}
+
+/// `73 measurements · 2,893,461 output tokens in the decode matrix`.
+fn measured(state: &RunState) -> String {
+    use speedmatrix_shared::format;
+    let results = || state.cells.iter().filter_map(Cell::result);
+    let tokens: u64 = results().filter_map(|result| result.stats.output_tokens).sum();
+    let count = results().count() as u64;
+    format!("{} measurements · {} output tokens in the decode matrix", format::count(Some(count)), format::count(Some(tokens)))
+}

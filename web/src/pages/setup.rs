@@ -1,0 +1,181 @@
+//! Set-up: a server, its cells, and how they are measured. The half-made plan is in the address.
+
+use leptos::{ev::SubmitEvent, prelude::*};
+use leptos_router::{
+    NavigateOptions,
+    hooks::{use_navigate, use_query_map},
+};
+use speedmatrix_shared::{
+    api::{self, Info, SavedTarget, StartRun, Started},
+    plan::{Field, PlanDraft},
+};
+
+use crate::{
+    browser,
+    fetch::{self, FetchError},
+    parts::{
+        field::{Form, input_id},
+        icon::{Icon, icon},
+        notice::{Notice, Weight},
+        plan_form::{HowFields, MatrixFields, TargetFields},
+        plan_preview::{Preview, Summary},
+        probe::Probe,
+        run_card::address,
+    },
+    query,
+    shell::{Conn, Shell},
+};
+
+/// What the start button does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Starting {
+    No,
+    Sent,
+    Refused(String),
+}
+
+/// The set-up page.
+#[component]
+pub fn SetupPage() -> impl IntoView {
+    browser::set_title("New run");
+    let query = use_query_map();
+    let addressed = Memo::new(move |_| query.with(|query| query::read_draft(|key| query.get(key))));
+    let form = Form::of(addressed.get_untracked());
+    let api_key = RwSignal::new(String::new());
+    let probe = RwSignal::new(Probe::NotYet);
+    let saved = RwSignal::new(Vec::new());
+    leptos::task::spawn_local_scoped_with_cancellation(ask_targets(saved, Shell::of_app()));
+    keep_in_address(form, addressed);
+    forget_other_server(form, probe);
+    view! {
+        <div class="head">
+            <div>
+                <h1>"New run"</h1>
+                <p class="sub">"Choose a server and the cells to measure. Every cell is one context length at one number of requests at once."</p>
+            </div>
+        </div>
+        <StartForm form api_key probe>
+            <div class="column">
+                <TargetFields form api_key probe saved/>
+                <MatrixFields form><Preview form probe/></MatrixFields>
+                <HowFields form/>
+            </div>
+        </StartForm>
+    }
+}
+
+async fn ask_targets(saved: RwSignal<Vec<SavedTarget>>, shell: Shell) {
+    match fetch::get::<Info>(api::path::INFO).await {
+        Ok(info) if info.protocol != api::PROTOCOL => shell.conn.set(Conn::Outdated { agent: info.version }),
+        Ok(info) => {
+            shell.conn.set(Conn::Connected);
+            saved.set(info.targets);
+        }
+        Err(FetchError::Unreachable) => {
+            shell.conn.set(Conn::Lost { since: browser::local_time(), attempts: u32::MAX, retry_in_s: 0 });
+        }
+        // Without the list an address can still be typed.
+        Err(_) => {}
+    }
+}
+
+/// The address follows the form, and the form follows the address (as when going back, or from "New run").
+fn keep_in_address(form: Form, addressed: Memo<PlanDraft>) {
+    let navigate = use_navigate();
+    // Addresses that the form wrote and that the router has not reported back yet: a person may have typed on since.
+    let written = StoredValue::new(Vec::<String>::new());
+    Effect::new(move |_| {
+        let query = form.draft.with(query::draft_query);
+        if query != query::draft_query(&addressed.get_untracked()) {
+            written.update_value(|written| written.push(query.clone()));
+            let options = NavigateOptions { replace: true, scroll: false, ..NavigateOptions::default() };
+            navigate(&format!("/new{query}"), options);
+        }
+    });
+    Effect::new(move |_| {
+        let draft = addressed.get();
+        let query = query::draft_query(&draft);
+        let own = written.try_update_value(|written| {
+            let place = written.iter().position(|one| *one == query)?;
+            written.drain(..=place);
+            Some(place)
+        });
+        if own.flatten().is_none() && draft != form.draft.get_untracked() {
+            form.fill(draft);
+        }
+    });
+}
+
+/// What was found belongs to one address.
+fn forget_other_server(form: Form, probe: RwSignal<Probe>) {
+    let target = Memo::new(move |_| form.text(Field::Target));
+    Effect::new(move |before: Option<String>| {
+        let target = target.get();
+        if before.is_some_and(|before| before != target) && probe.get_untracked() != Probe::Looking {
+            probe.set(Probe::NotYet);
+        }
+        target
+    });
+}
+
+#[component]
+fn StartForm(form: Form, api_key: RwSignal<String>, probe: RwSignal<Probe>, children: Children) -> impl IntoView {
+    let starting = RwSignal::new(Starting::No);
+    let navigate = use_navigate();
+    let submit = move |event: SubmitEvent| {
+        event.prevent_default();
+        if let Some(first) = form.touch_all() {
+            browser::focus(&input_id(first));
+            return;
+        }
+        starting.set(Starting::Sent);
+        let navigate = navigate.clone();
+        leptos::task::spawn_local_scoped_with_cancellation(async move {
+            match start(form, api_key.get_untracked()).await {
+                Ok(started) => navigate(&address(&started.id), NavigateOptions::default()),
+                Err(error) => starting.set(Starting::Refused(refused(form, error))),
+            }
+        });
+    };
+    let sent = move || starting.with(|starting| *starting == Starting::Sent);
+    let trouble = move || {
+        starting.with(|starting| match starting {
+            Starting::Refused(text) if !text.is_empty() => {
+                let text = format!("The run was not started: {text}.");
+                Some(view! { <div data-testid="start-error"><Notice weight=Weight::Bad text/></div> })
+            }
+            _ => None,
+        })
+    };
+    view! {
+        <form class="form" data-testid="setup" novalidate on:submit=submit>
+            {children()}
+            <Summary form probe>
+                {trouble}
+                <button type="submit" class="btn primary wide" data-testid="start" disabled=sent>
+                    {icon(Icon::Play)}
+                    {move || if sent() { "Starting…" } else { "Start" }}
+                </button>
+            </Summary>
+        </form>
+    }
+}
+
+async fn start(form: Form, api_key: String) -> Result<Started, FetchError> {
+    let plan = form.draft.get_untracked();
+    let body = StartRun { plan, api_key: (!api_key.is_empty()).then_some(api_key) };
+    fetch::post(api::path::RUNS, &body).await
+}
+
+/// Brings the agent's objections to their fields; returns what belongs to no field.
+fn refused(form: Form, error: FetchError) -> String {
+    match error {
+        FetchError::Refused(problem) if !problem.fields.is_empty() => {
+            if let Some(first) = form.refuse(problem.fields) {
+                browser::focus(&input_id(first));
+            }
+            String::new()
+        }
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,73 @@
+//! Small words on what a run is: where its numbers come from and where it stands.
+
+use leptos::prelude::*;
+use speedmatrix_shared::{
+    event::{Origin, RunOutcome},
+    format,
+    state::RunStatus,
+};
+
+use super::icon::{Icon, icon};
+
+/// `Simulated ×40 clock`, `Imported sample`, or nothing for what was measured here.
+pub fn origin_badge(origin: Option<Origin>) -> Option<impl IntoView + use<>> {
+    let (class, picture, words) = match origin? {
+        Origin::Measured => return None,
+        Origin::Simulated { clock_factor } => ("badge warn", Icon::Simulated, simulated_words(clock_factor)),
+        Origin::Imported => ("badge", Icon::Import, "Imported sample".to_owned()),
+    };
+    Some(view! { <span class=class data-testid="origin">{icon(picture)}{words}</span> })
+}
+
+fn simulated_words(clock_factor: f64) -> String {
+    if clock_factor == 1.0 {
+        return "Simulated".into();
+    }
+    format!("Simulated ×{} clock", format::whole(Some(clock_factor)))
+}
+
+/// The sentence that stands with simulated numbers.
+pub fn simulated_sentence(origin: Option<Origin>) -> Option<String> {
+    let Some(Origin::Simulated { clock_factor }) = origin else { return None };
+    let clock = if clock_factor == 1.0 {
+        String::new()
+    } else {
+        format!(
+            " Its clock runs {} times as fast as the one on the wall; all times and rates are on its clock.",
+            format::whole(Some(clock_factor))
+        )
+    };
+    Some(format!("These numbers come from the built-in simulator, not from a real server.{clock}"))
+}
+
+/// Where a run stands.
+pub fn status_badge(status: &RunStatus) -> impl IntoView + use<> {
+    let (class, words) = match status {
+        RunStatus::Running => ("badge acc", "Running"),
+        RunStatus::Ended { outcome } => match outcome {
+            RunOutcome::Finished => ("badge ok", "Finished"),
+            RunOutcome::Cancelled => ("badge", "Stopped"),
+            RunOutcome::Failed { .. } => ("badge bad", "Failed"),
+            RunOutcome::Interrupted => ("badge warn", "Interrupted"),
+        },
+    };
+    view! { <span class=class data-testid="status">{words}</span> }
+}
+
+/// How many cells have something to look at.
+pub fn flagged_badge(flagged: usize) -> Option<impl IntoView + use<>> {
+    let noun = if flagged == 1 { "cell" } else { "cells" };
+    (flagged > 0).then(|| view! { <span class="badge warn">{icon(Icon::Warning)}{format!("{flagged} {noun} flagged")}</span> })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn simulated_numbers_say_so() {
+        assert_eq!(simulated_words(40.0), "Simulated ×40 clock");
+        assert!(simulated_sentence(Some(Origin::Simulated { clock_factor: 40.0 })).is_some_and(|s| s.contains("40 times")));
+        assert_eq!(simulated_sentence(Some(Origin::Measured)), None);
+    }
+}

@@ -1,0 +1,195 @@
+//! Sustained decode: the matrix with the choice of what it shows, its scale and its marks.
+
+use leptos::{either::Either, prelude::*};
+use leptos_router::{
+    NavigateOptions,
+    hooks::{use_location, use_navigate},
+};
+use speedmatrix_shared::{
+    id::Phase,
+    metric::{METRICS, Metric},
+    state::RunState,
+};
+
+use super::{
+    icon::{Icon, icon},
+    keys::METRIC_CHOICE,
+};
+use crate::{
+    chart::{
+        cell::{Ranges, direction, step_class},
+        heat::{Heat, Layout},
+        scale::{STEPS, step_starts},
+    },
+    live::LiveRun,
+    query::{RunView, Scope},
+};
+
+/// Metrics that have a button of their own; the others are in the list beside them.
+const WITH_BUTTON: [&str; 4] = ["total_tok_s", "per_request_tok_s", "ttft", "time_between_tokens"];
+
+/// The section; nothing for a run without decode cells.
+#[component]
+pub fn DecodeSection(
+    /// The run.
+    run: LiveRun,
+    /// What the page shows.
+    view: Memo<RunView>,
+) -> impl IntoView {
+    let has_cells = run.state.with_untracked(|state| state.cells_of(Phase::Decode).next().is_some());
+    has_cells.then(|| {
+        view! {
+            <section id="decode" aria-labelledby="decode-title">
+                <div class="section-head">
+                    <div>
+                        <h2 id="decode-title">"Sustained decode"</h2>
+                        <p class="say">
+                            {move || says(view.get().metric())}
+                            " · rows are context length, columns are requests at once"
+                        </p>
+                    </div>
+                    <div class="tools">
+                        <MetricChoice view/>
+                        <ScopeChoice view/>
+                    </div>
+                </div>
+                <div class="panel">
+                    <Heat run view/>
+                    <Legend run view/>
+                </div>
+            </section>
+        }
+    })
+}
+
+fn says(metric: &Metric) -> String {
+    let standard = if metric.standard.is_empty() { String::new() } else { format!(" ({})", metric.standard) };
+    let unit = if metric.unit.is_empty() { String::new() } else { format!(", {}", metric.unit) };
+    format!("{}{standard}{unit}", metric.label)
+}
+
+/// Shows another view of the same run: the address changes, the page stays.
+fn shower() -> impl Fn(RunView) + Clone {
+    let navigate = use_navigate();
+    let path = use_location().pathname;
+    move |view: RunView| {
+        let options = NavigateOptions { replace: true, scroll: false, ..NavigateOptions::default() };
+        navigate(&format!("{}{}", path.get_untracked(), view.query()), options);
+    }
+}
+
+fn decode_metrics() -> impl Iterator<Item = &'static Metric> {
+    METRICS.iter().filter(|metric| metric.applies_to(Phase::Decode))
+}
+
+#[component]
+fn MetricChoice(view: Memo<RunView>) -> impl IntoView {
+    let show = shower();
+    let choose = move |key: &'static str| show(RunView { metric: key, ..view.get_untracked() });
+    let buttons = decode_metrics().filter(|metric| WITH_BUTTON.contains(&metric.key)).map(|metric| {
+        let (key, choose) = (metric.key, choose.clone());
+        let pressed = move || (view.get().metric == key).to_string();
+        let focus = (key == "total_tok_s").then_some(METRIC_CHOICE);
+        view! {
+            <button type="button" id=focus aria-pressed=pressed data-metric=key on:click=move |_| choose(key)>
+                {metric.column}
+            </button>
+        }
+    });
+    let others = || decode_metrics().filter(|metric| !WITH_BUTTON.contains(&metric.key));
+    let options = others().map(|metric| view! { <option value=metric.key>{metric.column}</option> }).collect_view();
+    let pick = {
+        let choose = choose.clone();
+        move |event| {
+            let picked = event_target_value(&event);
+            if let Some(metric) = decode_metrics().find(|metric| metric.key == picked) {
+                choose(metric.key);
+            }
+        }
+    };
+    let value = move || if WITH_BUTTON.contains(&view.get().metric) { "" } else { view.get().metric };
+    view! {
+        <div class="seg" role="group" aria-label="Metric">{buttons.collect_view()}</div>
+        <label class="select">
+            <span class="sr">"Other metric"</span>
+            <select data-testid="metric" prop:value=value on:change=pick>
+                <option value="">"More metrics…"</option>
+                {options}
+            </select>
+        </label>
+    }
+}
+
+#[component]
+fn ScopeChoice(view: Memo<RunView>) -> impl IntoView {
+    let show = shower();
+    let button = move |scope: Scope| {
+        let show = show.clone();
+        let pressed = move || (view.get().scope == scope).to_string();
+        let choose = move |_| show(RunView { scope, ..view.get_untracked() });
+        view! {
+            <button type="button" aria-pressed=pressed data-scope=scope.key() on:click=choose>{scope.label()}</button>
+        }
+    };
+    view! { <div class="seg" role="group" aria-label="Colours compare">{Scope::ALL.map(button).collect_view()}</div> }
+}
+
+/// What the colours and marks mean. Only marks that are there are explained.
+#[component]
+fn Legend(run: LiveRun, view: Memo<RunView>) -> impl IntoView {
+    let layout = StoredValue::new(run.state.with_untracked(Layout::of));
+    let ranges = Memo::new(move |_| run.state.with(|state| layout.with_value(|layout| layout.ranges(state, view.get()))));
+    let marks = Memo::new(move |_| run.state.with(Marks::of));
+    view! {
+        <div class="legend">
+            {move || ranges.with(|ranges| ramp(ranges, view.get()))}
+            <span>{move || format!("{} · steps of equal ratio", direction(view.get().metric().better))}</span>
+            {move || marks.get().few.then(|| view! { <span class="key"><span class="few"></span>"fewer than 3 requests finished"</span> })}
+            {move || marks.get().odd.then(|| view! { <span class="key"><span class="odd"></span>"something to know: point at the cell"</span> })}
+            {move || {
+                marks.get().queued.then(|| {
+                    view! {
+                        <span class="key">
+                            <span class="badge warn">{icon(Icon::Queue)}"Requests queued"</span>
+                            "some waited for a place in the server"
+                        </span>
+                    }
+                })
+            }}
+        </div>
+    }
+}
+
+/// Marks that a matrix holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Marks {
+    few: bool,
+    odd: bool,
+    queued: bool,
+}
+
+impl Marks {
+    fn of(state: &RunState) -> Self {
+        let metric = RunView::read(|_| None).metric();
+        let shown: Vec<_> =
+            state.cells_of(Phase::Decode).map(|cell| crate::chart::cell::view(cell, metric, None, None)).collect();
+        Self {
+            few: shown.iter().any(|cell| cell.few),
+            odd: shown.iter().any(|cell| cell.odd),
+            queued: shown.iter().any(|cell| cell.flag.as_ref().is_some_and(|flag| flag.class == "flag")),
+        }
+    }
+}
+
+fn ramp(ranges: &Ranges, view: RunView) -> impl IntoView + use<> {
+    let metric = view.metric();
+    let starts = ranges.all.map(|range| step_starts(range, metric.better)).unwrap_or_default();
+    let steps = (0..STEPS).map(|step| view! { <i class=step_class(step)></i> }).collect_view();
+    let words = if view.scope == Scope::All {
+        let start = |start: f64| view! { <span>{(metric.show)(Some(start))}</span> };
+        Either::Left(starts.into_iter().map(start).collect_view())
+    } else {
+        Either::Right(())
+    };
+    view! { <span class="ramp" aria-hidden="true">{steps}{words}</span> }
+}

@@ -1,0 +1,138 @@
+//! Keys that work everywhere, and the dialog that lists them. None fires while typing.
+
+use leptos::{
+    ev::{self, KeyboardEvent},
+    prelude::*,
+};
+use leptos_router::{NavigateOptions, hooks::use_navigate};
+use wasm_bindgen::JsCast as _;
+
+use super::icon::{Icon, icon};
+use crate::{browser, chart::heat::FIRST_CELL, shell::Shell};
+
+/// Id of the dialog.
+const DIALOG: &str = "keys-dialog";
+/// Id of the choice of metrics on the page of a run.
+pub const METRIC_CHOICE: &str = "metric-choice";
+/// Id of the export button on the page of a run.
+pub const EXPORT_BUTTON: &str = "export-button";
+
+/// What a key does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Keys,
+    Runs,
+    NewRun,
+    Theme,
+    Matrix,
+    Metric,
+    Export,
+}
+
+/// The keys as the dialog lists them.
+const KEYS: [(&str, &str); 9] = [
+    ("?", "This list"),
+    ("g r", "Runs"),
+    ("n", "New run"),
+    ("t", "Light or dark"),
+    ("m", "On the page of a run: to the matrix"),
+    (".", "On the page of a run: choose what the matrix shows"),
+    ("e", "On the page of a run: export"),
+    ("↑ ↓ ← →", "In the matrix: next cell; Home, End, Page Up and Page Down go to the ends"),
+    ("Esc", "Close"),
+];
+
+/// What a key does, given the key before it.
+fn action(key: &str, before: Option<&str>) -> Option<Action> {
+    Some(match (before, key) {
+        (Some("g"), "r") => Action::Runs,
+        (_, "?") => Action::Keys,
+        (_, "n") => Action::NewRun,
+        (_, "t") => Action::Theme,
+        (_, "m") => Action::Matrix,
+        (_, ".") => Action::Metric,
+        (_, "e") => Action::Export,
+        _ => return None,
+    })
+}
+
+/// Whether a key press belongs to a field.
+fn is_typing(event: &KeyboardEvent) -> bool {
+    let target = event.target().and_then(|target| target.dyn_into::<web_sys::Element>().ok());
+    target.is_some_and(|element| matches!(element.tag_name().as_str(), "INPUT" | "TEXTAREA" | "SELECT"))
+}
+
+fn dialog() -> Option<web_sys::HtmlDialogElement> {
+    document().get_element_by_id(DIALOG)?.dyn_into().ok()
+}
+
+/// Opens the list of keys.
+pub fn open_keys() {
+    if let Some(dialog) = dialog().filter(|dialog| !dialog.open()) {
+        dialog.show_modal().ok();
+    }
+}
+
+/// Listens for the keys, and holds their dialog.
+#[component]
+pub fn Keys() -> impl IntoView {
+    let theme = Shell::of_app().theme;
+    let navigate = use_navigate();
+    let before = StoredValue::new(None::<String>);
+    let handle = window_event_listener(ev::keydown, move |event| {
+        let held = event.ctrl_key() || event.meta_key() || event.alt_key();
+        if held || is_typing(&event) || dialog().is_some_and(|dialog| dialog.open()) {
+            return;
+        }
+        let key = event.key();
+        let action = action(&key, before.get_value().as_deref());
+        before.set_value(Some(key));
+        let Some(action) = action else { return };
+        event.prevent_default();
+        match action {
+            Action::Keys => open_keys(),
+            Action::Runs => navigate("/", NavigateOptions::default()),
+            Action::NewRun => navigate("/new", NavigateOptions::default()),
+            Action::Theme => theme.update(|theme| *theme = theme.switched()),
+            Action::Matrix => browser::focus(FIRST_CELL),
+            Action::Metric => browser::focus(METRIC_CHOICE),
+            Action::Export => browser::focus(EXPORT_BUTTON),
+        }
+    });
+    on_cleanup(move || handle.remove());
+    let rows: Vec<_> = KEYS
+        .into_iter()
+        .map(|(key, does)| {
+            view! {
+                <div>
+                    <dt><kbd>{key}</kbd></dt>
+                    <dd>{does}</dd>
+                </div>
+            }
+        })
+        .collect();
+    view! {
+        <dialog id=DIALOG class="box" aria-labelledby="keys-title">
+            <header>
+                <h2 id="keys-title">"Keys"</h2>
+                <form method="dialog">
+                    <button class="btn ghost square" aria-label="Close">{icon(Icon::Cross)}</button>
+                </form>
+            </header>
+            <dl>{rows}</dl>
+        </dialog>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_sequences() {
+        assert_eq!(action("r", Some("g")), Some(Action::Runs));
+        assert_eq!(action("r", None), None);
+        assert_eq!(action("n", Some("g")), Some(Action::NewRun));
+        assert_eq!(action("x", None), None);
+    }
+}

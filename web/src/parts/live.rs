@@ -1,0 +1,277 @@
+//! A run while it runs: how far it is, what the running cell does and waits for, and the log.
+
+use leptos::{either::Either, prelude::*};
+use speedmatrix_shared::{
+    api,
+    event::LogLevel,
+    format,
+    gauge::{CellPhase, Gauge},
+    id::{CellId, Phase},
+    state::{LogLine, RunState, RunStatus},
+    units::Nanos,
+};
+
+use super::{
+    icon::{Icon, icon},
+    notice::{Notice, Weight},
+    run_card::share,
+};
+use crate::{
+    chart::{cell::cell_words, time::RateChart},
+    fetch,
+    live::LiveRun,
+    shell::{Conn, Shell},
+};
+
+/// Log lines that are shown, latest first.
+const LINES_SHOWN: usize = 200;
+
+/// Everything that is there only while the run runs.
+#[component]
+pub fn LivePart(
+    /// The run.
+    run: LiveRun,
+) -> impl IntoView {
+    let running = Memo::new(move |_| run.state.with(|state| state.status == RunStatus::Running));
+    let stale = move || Shell::of_app().conn.with(Conn::is_stale).then_some("stale");
+    move || {
+        running.get().then(|| {
+            view! {
+                <section id="live" aria-label="Live" class=stale data-testid="live">
+                    <LiveBar run/>
+                    <div class="live">
+                        <RateChart rates=run.rates/>
+                        <RunningCell run/>
+                    </div>
+                </section>
+            }
+        })
+    }
+}
+
+#[component]
+fn LiveBar(run: LiveRun) -> impl IntoView {
+    let progress = Memo::new(move |_| run.state.with(RunState::progress));
+    let elapsed = Memo::new(move |_| format::clock(Some(run.now.get().as_secs_f64())));
+    let rest = Memo::new(move |_| run.state.with(|state| remaining(state, run.now.get())));
+    let words = move || {
+        let (done, all) = progress.get();
+        format!("{done} of {all} cells")
+    };
+    view! {
+        <div class="panel live-bar">
+            <p class="now">
+                <b data-testid="elapsed">{move || elapsed.get()}</b>
+                " elapsed · "
+                {move || words()}
+                {move || rest.get().map(|rest| view! { " · "<span data-testid="eta">{rest}</span> })}
+            </p>
+            <div
+                class="progress"
+                role="progressbar"
+                aria-label="Cells done"
+                aria-valuenow=move || progress.get().0
+                aria-valuemax=move || progress.get().1
+                aria-valuetext=words
+            >
+                <i style=("--done", move || share(progress.get().0, progress.get().1))></i>
+            </div>
+            <Stop run/>
+        </div>
+    }
+}
+
+/// `about 12 min left`: the cells still to come at the pace of the plan.
+fn remaining(state: &RunState, now: Nanos) -> Option<String> {
+    let left_s = speedmatrix_shared::plan::eta::remaining_s(state, now)?;
+    Some(format!("about {} left", format::duration_words(Some(left_s))))
+}
+
+/// What the stop button shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Stopping {
+    No,
+    Asking,
+    Sent,
+    Failed(String),
+}
+
+/// Stops the run, after a second press: what is measured stays, the running cell is lost.
+#[component]
+fn Stop(run: LiveRun) -> impl IntoView {
+    let stopping = RwSignal::new(Stopping::No);
+    let path = run.state.with_untracked(|state| api::path::of(api::path::STOP, &state.id));
+    let send = move |_| {
+        let path = path.clone();
+        stopping.set(Stopping::Sent);
+        leptos::task::spawn_local_scoped_with_cancellation(async move {
+            if let Err(error) = fetch::command(&path).await {
+                stopping.set(Stopping::Failed(error.to_string()));
+            }
+        });
+    };
+    let ask = move |_| stopping.set(Stopping::Asking);
+    let back = move |_| stopping.set(Stopping::No);
+    let asking = move || {
+        let send = send.clone();
+        view! {
+            <span class="now">"Stop? Measured cells are kept."</span>
+            <button type="button" class="btn danger" data-testid="stop-confirm" on:click=send>"Stop the run"</button>
+            <button type="button" class="btn" data-testid="stop-back" on:click=back>"Keep running"</button>
+        }
+    };
+    let button = move || {
+        let sent = stopping.with(|stopping| *stopping == Stopping::Sent);
+        view! {
+            <button type="button" class="btn danger" data-testid="stop" disabled=sent on:click=ask>
+                {icon(Icon::Stop)}
+                {if sent { "Stopping…" } else { "Stop" }}
+            </button>
+        }
+    };
+    let failed = move || {
+        stopping.with(|stopping| match stopping {
+            Stopping::Failed(text) => Some(view! { <Notice weight=Weight::Bad text=text.clone()/> }),
+            _ => None,
+        })
+    };
+    view! {
+        <div class="btns">
+            {move || {
+                if stopping.with(|stopping| *stopping == Stopping::Asking) {
+                    Either::Left(asking())
+                } else {
+                    Either::Right(button())
+                }
+            }}
+            {failed}
+        </div>
+    }
+}
+
+#[component]
+fn RunningCell(run: LiveRun) -> impl IntoView {
+    let cell = Memo::new(move |_| run.state.with(|state| state.running_cell().map(|cell| cell.id)));
+    let gauge = Memo::new(move |_| run.gauge.get().filter(|gauge| Some(gauge.cell) == cell.get()));
+    let phase = Memo::new(move |_| gauge.with(|gauge| gauge.as_ref().map(|gauge| gauge.phase)));
+    let window_s = run.state.with_untracked(|state| state.plan.duration().as_secs_f64());
+    let waits = move || match cell.get() {
+        None => "Between two cells.".to_owned(),
+        Some(_) => gauge.with(|gauge| gauge.as_ref().map_or_else(|| "Starting.".to_owned(), |gauge| waits(gauge, window_s))),
+    };
+    view! {
+        <div class="panel pad" data-testid="running-cell">
+            <h3>{move || cell.get().map_or_else(|| "Preparing".to_owned(), title)}</h3>
+            <ol class="steps" aria-label="Steps of this cell">{steps(phase)}</ol>
+            <p class="waits" data-testid="waits">{waits}</p>
+            <dl class="gauges">{gauges(gauge)}</dl>
+        </div>
+    }
+}
+
+fn title(id: CellId) -> String {
+    format!("{}: {}", id.phase.label(), cell_words(id))
+}
+
+/// The steps in their order; closing comes after the last.
+const STEPS: [CellPhase; 4] = [CellPhase::Drain, CellPhase::Cache, CellPhase::Ramp, CellPhase::Measure];
+
+fn place(phase: CellPhase) -> usize {
+    STEPS.into_iter().position(|step| step == phase).unwrap_or(STEPS.len())
+}
+
+fn steps(phase: Memo<Option<CellPhase>>) -> impl IntoView {
+    let step = move |step: CellPhase| {
+        let current = move || (phase.get() == Some(step)).then_some("step");
+        let done = move || phase.get().is_some_and(|phase| place(phase) > place(step)).then_some("done");
+        view! { <li class=done aria-current=current data-step=step.label()>{step.label()}</li> }
+    };
+    STEPS.map(step).collect_view()
+}
+
+/// What the running cell waits for, in a sentence.
+fn waits(gauge: &Gauge, window_s: f64) -> String {
+    let since = format::duration_words(Some(gauge.phase_for_s));
+    match (gauge.phase, gauge.cell.phase) {
+        (CellPhase::Drain, _) => format!("Drain: waiting until the engine is idle, for {since} so far."),
+        (CellPhase::Cache, Phase::Decode) => format!("Cache: the prompt is being cached, for {since} so far."),
+        (CellPhase::Cache, Phase::Prefill) => format!("Cache: cold prompts are being read, for {since} so far."),
+        (CellPhase::Ramp, _) => {
+            let all = gauge.cell.concurrency;
+            format!("Ramp: {} of {all} have a first token, after {since}.", gauge.decoding)
+        }
+        (CellPhase::Measure, Phase::Decode) => {
+            format!("Measure: {since} of {} are measured.", format::duration_words(Some(window_s)))
+        }
+        (CellPhase::Measure, Phase::Prefill) => format!("Measure: for {since} so far."),
+        (CellPhase::Stop, _) => "Stop: the requests are being closed.".to_owned(),
+    }
+}
+
+fn gauges(gauge: Memo<Option<Gauge>>) -> impl IntoView {
+    let count = |number: Option<u32>| format::count(number.map(u64::from));
+    let value = move |read: fn(&Gauge) -> Option<u32>| move || count(gauge.with(|gauge| gauge.as_ref().and_then(read)));
+    let rate = move || format::rate(gauge.with(|gauge| gauge.as_ref().and_then(|gauge| gauge.tok_s)));
+    view! {
+        <div><dt>"Token rate"</dt><dd data-testid="rate">{rate}" "<small>"tok/s"</small></dd></div>
+        <div><dt>"In flight"</dt><dd>{value(|gauge| Some(gauge.in_flight))}</dd></div>
+        <div><dt>"Decoding"</dt><dd>{value(|gauge| Some(gauge.decoding))}</dd></div>
+        <div><dt>"Waiting in the engine"</dt><dd>{value(|gauge| gauge.waiting)}</dd></div>
+    }
+}
+
+/// The latest lines of the log, newest first.
+#[component]
+pub fn Log(
+    /// The run.
+    run: LiveRun,
+) -> impl IntoView {
+    let lines = Memo::new(move |_| {
+        run.state.with(|state| state.log.iter().rev().take(LINES_SHOWN).cloned().collect::<Vec<_>>())
+    });
+    let line = |line: LogLine| {
+        view! {
+            <li class=(line.level == LogLevel::Warning).then_some("warn")>
+                <time>{format::clock(Some(line.at.as_secs_f64()))}</time>
+                <span>{line.text}</span>
+            </li>
+        }
+    };
+    let some = move || lines.with(|lines| !lines.is_empty());
+    move || {
+        some().then(|| {
+            view! {
+                <section class="panel log-panel" aria-labelledby="log-title" data-testid="log">
+                    <h3 id="log-title">"Log"</h3>
+                    <ol class="log" tabindex="0" aria-labelledby="log-title">
+                        {move || lines.get().into_iter().map(line).collect_view()}
+                    </ol>
+                </section>
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_running_cell_says_what_it_waits_for() {
+        let gauge = |phase, cell: &str| Gauge {
+            at: Nanos(0),
+            cell: cell.parse().unwrap(),
+            phase,
+            phase_for_s: 4.0,
+            tok_s: None,
+            in_flight: 128,
+            decoding: 117,
+            waiting: None,
+            window_tok_s: None,
+        };
+        let check = |phase, cell, words: &str| assert_eq!(waits(&gauge(phase, cell), 30.0), words);
+        check(CellPhase::Ramp, "decode-8K-128", "Ramp: 117 of 128 have a first token, after 4 s.");
+        check(CellPhase::Measure, "decode-8K-128", "Measure: 4 s of 30 s are measured.");
+        check(CellPhase::Cache, "prefill-8K-1", "Cache: cold prompts are being read, for 4 s so far.");
+    }
+}

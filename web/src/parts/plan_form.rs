@@ -1,0 +1,298 @@
+//! The fields of the set-up page: the server, the cells, and how each is measured.
+
+use leptos::{ev::Event, prelude::*};
+use speedmatrix_shared::{
+    api::SavedTarget,
+    plan::{Field, presets},
+};
+
+use super::{
+    field::{Choice, FieldNote, Form, TextField, input_id},
+    probe::{LookButton, Probe, ProbeCard, look},
+};
+
+/// Id of the list of models that were found.
+const MODELS: &str = "models-found";
+
+/// Which server.
+#[component]
+pub fn TargetFields(
+    /// The form.
+    form: Form,
+    /// The key for the server; never leaves this page but in a request to the agent.
+    api_key: RwSignal<String>,
+    /// What a look brought.
+    probe: RwSignal<Probe>,
+    /// Servers to choose from.
+    saved: RwSignal<Vec<SavedTarget>>,
+) -> impl IntoView {
+    let models = move || {
+        let found = probe.with(|probe| probe.facts().map(|facts| facts.models.clone()).unwrap_or_default());
+        found.into_iter().map(|model| view! { <option value=model></option> }).collect_view()
+    };
+    view! {
+        <section class="panel" aria-labelledby="step-target">
+            <div class="inner">
+                <h2 id="step-target"><span class="n" aria-hidden="true">"1"</span>"Server"</h2>
+                <Saved form api_key probe saved/>
+                <TextField
+                    form
+                    field=Field::Target
+                    label="Address"
+                    placeholder="http://127.0.0.1:8000"
+                    hint="A server with the OpenAI API, as it is reached from the agent's host."
+                >
+                    <LookButton form api_key probe/>
+                </TextField>
+                <div class="pair">
+                    <KeyField api_key/>
+                    <TextField
+                        form
+                        field=Field::Model
+                        label="Model"
+                        placeholder="the first one the server offers"
+                        list=MODELS
+                    />
+                </div>
+                <datalist id=MODELS>{models}</datalist>
+                <ProbeCard probe/>
+            </div>
+        </section>
+    }
+}
+
+#[component]
+fn Saved(
+    form: Form,
+    api_key: RwSignal<String>,
+    probe: RwSignal<Probe>,
+    saved: RwSignal<Vec<SavedTarget>>,
+) -> impl IntoView {
+    let chip = move |target: SavedTarget| {
+        let url = target.url.clone();
+        let pressed = move || (form.text(Field::Target) == url).to_string();
+        let name = target.name.clone();
+        let choose = move |_| {
+            match target.demo_plan.clone() {
+                Some(plan) => form.fill(plan),
+                None => form.set(Field::Target, target.url.clone()),
+            }
+            look(form, api_key, probe);
+        };
+        view! {
+            <button type="button" class="chip" data-testid="saved-target" aria-pressed=pressed on:click=choose>{name}</button>
+        }
+    };
+    move || {
+        let saved = saved.get();
+        (!saved.is_empty()).then(|| {
+            view! {
+                <div class="chips" role="group" aria-label="Known servers">{saved.into_iter().map(chip).collect_view()}</div>
+            }
+        })
+    }
+}
+
+#[component]
+fn KeyField(api_key: RwSignal<String>) -> impl IntoView {
+    view! {
+        <div class="field">
+            <label for="field-key">"Key"</label>
+            <input
+                class="input"
+                type="password"
+                id="field-key"
+                data-testid="field-key"
+                autocomplete="off"
+                placeholder="none"
+                prop:value=move || api_key.get()
+                on:input=move |event: Event| api_key.set(event_target_value(&event))
+                aria-describedby="note-key"
+            />
+            <p class="hint" id="note-key">"If the server wants a bearer key. It is kept in memory only, never stored or shown."</p>
+        </div>
+    }
+}
+
+/// Which cells.
+#[component]
+pub fn MatrixFields(
+    /// The form.
+    form: Form,
+    /// The grid that shows them.
+    children: Children,
+) -> impl IntoView {
+    view! {
+        <section class="panel" aria-labelledby="step-matrix">
+            <div class="inner">
+                <h2 id="step-matrix"><span class="n" aria-hidden="true">"2"</span>"Cells"</h2>
+                <Presets form/>
+                <div class="pair">
+                    <TextField
+                        form
+                        field=Field::Contexts
+                        label="Context lengths (prompt tokens)"
+                        placeholder="8K,16K,32K"
+                        hint="K is 1,024 tokens. Any order; repeats count once."
+                    />
+                    <TextField
+                        form
+                        field=Field::Concurrency
+                        label="Requests at once (concurrency)"
+                        placeholder="1,2,4,8"
+                        hint="Each number is a column of the matrix."
+                    />
+                </div>
+                <PrefillChoice form/>
+                {children()}
+            </div>
+        </section>
+    }
+}
+
+#[component]
+fn Presets(form: Form) -> impl IntoView {
+    let chip = move |preset: &'static presets::Preset| {
+        let pressed = move || form.draft.with(|draft| preset.matches(draft)).to_string();
+        let choose = move |_| form.fill(preset.applied_to(form.draft.get_untracked()));
+        view! {
+            <button type="button" class="chip" data-testid="preset" title=preset.says aria-pressed=pressed on:click=choose>
+                {preset.name}
+            </button>
+        }
+    };
+    view! {
+        <div class="chips" role="group" aria-label="Presets">{presets::PRESETS.iter().map(chip).collect_view()}</div>
+    }
+}
+
+/// Where prefill rows come from, as the field's text says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PrefillKind {
+    WarmUp,
+    Cold,
+    None,
+}
+
+fn prefill_kind(text: &str) -> PrefillKind {
+    match text.trim() {
+        "" => PrefillKind::WarmUp,
+        "none" => PrefillKind::None,
+        _ => PrefillKind::Cold,
+    }
+}
+
+#[component]
+fn PrefillChoice(form: Form) -> impl IntoView {
+    let field = Field::PrefillContexts;
+    let kind = Memo::new(move |_| prefill_kind(&form.text(field)));
+    let chosen = move |wanted| Signal::derive(move || kind.get() == wanted);
+    let write = move |text: &'static str| Callback::new(move |()| form.set(field, text.to_owned()));
+    let cold = Callback::new(move |()| {
+        let contexts = form.text(Field::Contexts);
+        form.set(field, if contexts.trim().is_empty() { "8K".to_owned() } else { contexts });
+    });
+    view! {
+        <fieldset class="field">
+            <legend>"Prefill rows (reading the prompt)"</legend>
+            <Choice
+                group="prefill"
+                value="warm-up"
+                word="From warm-up"
+                says="the request that fills the cache before the first decode cell of each context is the sample"
+                chosen=chosen(PrefillKind::WarmUp)
+                choose=write("")
+            />
+            <Choice
+                group="prefill"
+                value="cold"
+                word="Cold requests of their own"
+                says="several per context, for contexts you choose"
+                chosen=chosen(PrefillKind::Cold)
+                choose=cold
+            />
+            <Choice
+                group="prefill"
+                value="none"
+                word="None"
+                says="decode cells only"
+                chosen=chosen(PrefillKind::None)
+                choose=write("none")
+            />
+            {move || {
+                (kind.get() == PrefillKind::Cold).then(|| view! { <TextField form field label="Contexts of the prefill rows"/> })
+            }}
+        </fieldset>
+    }
+}
+
+/// How each cell is measured.
+#[component]
+pub fn HowFields(
+    /// The form.
+    form: Form,
+) -> impl IntoView {
+    view! {
+        <section class="panel" aria-labelledby="step-how">
+            <div class="inner">
+                <h2 id="step-how"><span class="n" aria-hidden="true">"3"</span>"How"</h2>
+                <div class="triple">
+                    <TextField
+                        form
+                        field=Field::Duration
+                        label="Time per cell"
+                        placeholder="30s"
+                        hint="Length of the window, after the ramp."
+                    />
+                    <TextField
+                        form
+                        field=Field::MaxOutput
+                        label="Max output"
+                        placeholder="4096"
+                        hint="Tokens of one answer."
+                    />
+                    <TextField form field=Field::Seed label="Seed" placeholder="0" hint="Same seed, same prompts."/>
+                </div>
+                <PromptChoice form/>
+                <TextField form field=Field::Name label="Name of the run" placeholder="model and hardware"/>
+            </div>
+        </section>
+    }
+}
+
+#[component]
+fn PromptChoice(form: Form) -> impl IntoView {
+    let field = Field::Prompts;
+    let choices = [
+        ("shared", "Shared", "one document for all requests, in the cache before the cell: decoding alone is measured"),
+        ("unique", "Unique", "a document per request slot, each in the cache before the cell: the cache must hold them all"),
+        ("cold", "Cold", "a fresh document per request: reading and writing compete, as with new users"),
+    ];
+    let choice = move |(value, word, says): (&'static str, &'static str, &'static str)| {
+        let chosen = Signal::derive(move || {
+            let text = form.text(field);
+            text.trim() == value || (text.trim().is_empty() && value == "shared")
+        });
+        let choose = Callback::new(move |()| form.set(field, value.to_owned()));
+        view! { <Choice group="prompts" value word says chosen choose/> }
+    };
+    view! {
+        <fieldset class="field" id=input_id(field) tabindex="-1">
+            <legend>"Prompts"</legend>
+            {choices.map(choice).collect_view()}
+            <FieldNote field hint="" errors=form.errors_of(field)/>
+        </fieldset>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_says_where_prefill_rows_come_from() {
+        assert_eq!(prefill_kind(" "), PrefillKind::WarmUp);
+        assert_eq!(prefill_kind("none"), PrefillKind::None);
+        assert_eq!(prefill_kind("8K"), PrefillKind::Cold);
+    }
+}

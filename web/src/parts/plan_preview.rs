@@ -1,0 +1,230 @@
+//! The plan as a grid, with what is known about each cell before it is measured, and its sum beside the form.
+
+use leptos::{either::Either, prelude::*};
+use speedmatrix_shared::{
+    format,
+    id::{CellId, Phase},
+    plan::{FieldError, RunPlan, command, eta},
+    target::{Limits, TargetFacts},
+};
+
+use super::{
+    copy::CopyButton,
+    field::{Form, input_id},
+    icon::{Icon, icon},
+    probe::Probe,
+};
+use crate::{browser, chart::cell::cell_words};
+
+/// Columns that the preview draws; wider plans say how many more there are.
+const COLUMNS_DRAWN: usize = 16;
+/// Rows that the preview draws.
+const ROWS_DRAWN: usize = 24;
+
+/// What is known about a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Fits,
+    TooLong,
+    NoRoom,
+    Queues,
+    Unknown,
+}
+
+impl Verdict {
+    fn of(plan: &RunPlan, id: CellId, limits: Limits) -> Self {
+        if plan.fits_model_length(id, limits) == Some(false) {
+            return Self::TooLong;
+        }
+        let Some(kv_tokens) = limits.kv_tokens else {
+            return if limits.max_model_len.is_some() { Self::Fits } else { Self::Unknown };
+        };
+        if id.context.tokens() > kv_tokens {
+            return Self::NoRoom;
+        }
+        let over_sequences = limits.max_sequences.is_some_and(|most| id.concurrency.get() > most);
+        if over_sequences { Self::Queues } else { Self::Fits }
+    }
+
+    const fn class(self) -> &'static str {
+        match self {
+            Self::Fits => "fits",
+            Self::TooLong | Self::NoRoom => "none",
+            Self::Queues | Self::Unknown => "unknown",
+        }
+    }
+
+    const fn mark(self) -> &'static str {
+        match self {
+            Self::Fits => "✓",
+            Self::TooLong | Self::NoRoom => "✕",
+            Self::Queues => "≋",
+            Self::Unknown => "?",
+        }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Fits => "fits",
+            Self::TooLong => "prompt and answer are longer than the model's context: it will be skipped",
+            Self::NoRoom => "the KV cache can't hold even one such request: it will be skipped",
+            Self::Queues => "more requests than the server decodes at once: some will queue",
+            Self::Unknown => "not known before a look at the server",
+        }
+    }
+}
+
+/// The plan as a grid.
+#[component]
+pub fn Preview(
+    /// The form.
+    form: Form,
+    /// What a look at the server brought.
+    probe: RwSignal<Probe>,
+) -> impl IntoView {
+    let limits = Memo::new(move |_| probe.with(|probe| probe.facts().map(|facts| facts.limits).unwrap_or_default()));
+    move || {
+        form.plan.with(|plan| match plan {
+            Ok(plan) if !plan.contexts().is_empty() => Either::Left(grid(plan, limits.get())),
+            Ok(_) => Either::Right(view! { <p class="muted">"This plan has prefill rows only."</p> }),
+            Err(_) => Either::Right(view! { <p class="muted">"The grid appears when the plan is complete."</p> }),
+        })
+    }
+}
+
+fn grid(plan: &RunPlan, limits: Limits) -> impl IntoView + use<> {
+    let levels = plan.concurrency().iter().take(COLUMNS_DRAWN);
+    let heads = levels.clone().map(|level| view! { <th scope="col">{level.to_string()}</th> }).collect_view();
+    let cell = |id: CellId| {
+        let verdict = Verdict::of(plan, id, limits);
+        let words = format!("{}: {}", cell_words(id), verdict.words());
+        view! {
+            <td class=verdict.class() title=words.clone() data-cell=id.to_string()>
+                <span class="v" aria-hidden="true">{verdict.mark()}</span>
+                <span class="sr">{verdict.words()}</span>
+            </td>
+        }
+    };
+    let row = |context| {
+        let ids = levels.clone().map(|&concurrency| CellId { phase: Phase::Decode, context, concurrency });
+        view! {
+            <tr>
+                <th scope="row">{context.to_string()}</th>
+                {ids.map(cell).collect_view()}
+            </tr>
+        }
+    };
+    let rows = plan.contexts().iter().take(ROWS_DRAWN).map(|&context| row(context)).collect_view();
+    let least_width = format!("{}px", 76 + 44 * plan.concurrency().len().min(COLUMNS_DRAWN));
+    view! {
+        <div class="matrix-scroll" data-testid="preview">
+            <table class="matrix small" style=("--matrix-min", least_width)>
+                <caption class="sr">"Planned cells: rows are context length, columns are requests at once"</caption>
+                <colgroup><col class="heads"/></colgroup>
+                <thead><tr><th scope="col" class="axis">"Context"</th>{heads}</tr></thead>
+                <tbody>{rows}</tbody>
+            </table>
+        </div>
+        {not_drawn(plan)}
+        <p class="legend">
+            <span class="key">"✓ fits"</span>
+            <span class="key">"≋ some requests will queue"</span>
+            <span class="key">"✕ will be skipped"</span>
+            <span class="key">"? not known before a look at the server"</span>
+        </p>
+    }
+}
+
+fn not_drawn(plan: &RunPlan) -> Option<impl IntoView + use<>> {
+    let (rows, columns) = (plan.contexts().len(), plan.concurrency().len());
+    let cut = rows > ROWS_DRAWN || columns > COLUMNS_DRAWN;
+    let words = format!("Not all is drawn: the plan has {rows} contexts and {columns} concurrency levels.");
+    cut.then(|| view! { <p class="hint pad">{words}</p> })
+}
+
+/// The sum of the plan, its problems, and the way to start it.
+#[component]
+pub fn Summary(
+    /// The form.
+    form: Form,
+    /// What a look at the server brought.
+    probe: RwSignal<Probe>,
+    /// Start button and what goes with it.
+    children: Children,
+) -> impl IntoView {
+    let facts = Memo::new(move |_| probe.with(|probe| probe.facts().cloned()));
+    let sums = move || form.plan.with(|plan| sums(plan.as_ref().ok(), facts.get().as_ref()));
+    let row = |(label, text): (&'static str, String)| view! { <div><dt>{label}</dt><dd>{text}</dd></div> };
+    let command = Signal::derive(move || form.plan.with(|plan| plan.as_ref().ok().map(command::of)));
+    view! {
+        <aside class="panel summary" aria-labelledby="summary-title" data-testid="summary">
+            <div class="inner">
+                <h2 id="summary-title">"Plan"</h2>
+                <dl>{move || sums().into_iter().map(row).collect_view()}</dl>
+                <Problems form/>
+                {children()}
+                <CopyButton label="Copy as command" text=command testid="copy-command"/>
+            </div>
+        </aside>
+    }
+}
+
+fn sums(plan: Option<&RunPlan>, facts: Option<&TargetFacts>) -> Vec<(&'static str, String)> {
+    let missing = || format::MISSING.to_owned();
+    let cells = plan.map(RunPlan::cells);
+    let count = |phase| cells.as_ref().map(|cells| cells.iter().filter(|cell| cell.phase == phase).count() as u64);
+    let time = plan.map_or_else(missing, |plan| format::duration_words(Some(eta::estimate_s(plan, facts))));
+    vec![
+        ("Decode cells", format::count(count(Phase::Decode))),
+        ("Prefill rows", format::count(count(Phase::Prefill))),
+        ("Time per cell", plan.map_or_else(missing, |plan| format::duration_words(Some(plan.duration().as_secs_f64())))),
+        ("About", time),
+    ]
+}
+
+/// What is wrong, each a way to its field.
+#[component]
+fn Problems(form: Form) -> impl IntoView {
+    let problem = |error: FieldError| {
+        let go = move |_| browser::focus(&input_id(error.field));
+        view! { <li><button type="button" on:click=go>{error.message}</button></li> }
+    };
+    move || {
+        let problems = form.shown_problems();
+        (!problems.is_empty()).then(|| {
+            view! {
+                <div role="alert" data-testid="problems">
+                    <h3>{icon(Icon::Warning)}" To put right"</h3>
+                    <ul class="problems">{problems.into_iter().map(problem).collect_view()}</ul>
+                </div>
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use speedmatrix_shared::plan::PlanDraft;
+
+    use super::*;
+
+    #[test]
+    fn cells_are_judged_by_what_is_known() {
+        let draft = PlanDraft {
+            target: "host".into(),
+            contexts: "8K,64K,128K".into(),
+            concurrency: "1,8".into(),
+            ..PlanDraft::default()
+        };
+        let plan = RunPlan::try_from(draft).unwrap();
+        let check = |cell: &str, limits, verdict| {
+            assert_eq!(Verdict::of(&plan, cell.parse().unwrap(), limits), verdict, "{cell}");
+        };
+        let limits = Limits { max_model_len: Some(131_072), max_sequences: Some(4), kv_tokens: Some(60_000) };
+        check("decode-8K-1", limits, Verdict::Fits);
+        check("decode-8K-8", limits, Verdict::Queues);
+        check("decode-64K-1", limits, Verdict::NoRoom);
+        check("decode-128K-1", limits, Verdict::TooLong);
+        check("decode-8K-1", Limits::default(), Verdict::Unknown);
+    }
+}

@@ -1,0 +1,167 @@
+//! Prefill: how fast prompts are read, by context. Bars, and the same as curves.
+
+use leptos::prelude::*;
+use speedmatrix_shared::{
+    format,
+    id::Phase,
+    metric,
+    state::{Cell, CellState, RunState},
+};
+
+use crate::{
+    chart::{
+        curve::{Curve, Point, Spec, Values, plot},
+        line::{Frame, Tick},
+        scale::Range,
+    },
+    live::LiveRun,
+};
+
+/// A row of the table of bars.
+#[derive(Debug, Clone, PartialEq)]
+struct Bar {
+    id: String,
+    context: String,
+    share: f64,
+    rate: String,
+    ttft: String,
+    state: Option<String>,
+}
+
+fn number(cell: &Cell, key: &str) -> Option<f64> {
+    let result = cell.result().filter(|result| !result.status.is_failed())?;
+    metric::by_key(key).and_then(|metric| (metric.get)(result))
+}
+
+fn text(cell: &Cell, key: &str) -> String {
+    metric::by_key(key).map_or_else(|| format::MISSING.to_owned(), |metric| (metric.show)(number(cell, key)))
+}
+
+fn bars(state: &RunState) -> Vec<Bar> {
+    let cells: Vec<&Cell> = state.cells_of(Phase::Prefill).collect();
+    let fastest = Range::of(cells.iter().filter_map(|cell| number(cell, "total_tok_s"))).map_or(1.0, |range| range.hi);
+    let bar = |cell: &&Cell| Bar {
+        id: cell.id.to_string(),
+        context: cell.id.context.to_string(),
+        share: number(cell, "total_tok_s").map_or(0.0, |rate| rate / fastest),
+        rate: text(cell, "total_tok_s"),
+        ttft: text(cell, "ttft"),
+        state: word(cell),
+    };
+    cells.iter().map(bar).collect()
+}
+
+/// A word where there is no number.
+fn word(cell: &Cell) -> Option<String> {
+    match &cell.state {
+        CellState::Finished { result } if !result.status.is_failed() => None,
+        CellState::Skipped { text, .. } => Some(format!("skipped: {text}")),
+        _ => Some(cell.status_label().to_lowercase()),
+    }
+}
+
+/// The section; nothing for a run without prefill rows.
+#[component]
+pub fn PrefillSection(
+    /// The run.
+    run: LiveRun,
+) -> impl IntoView {
+    let has_rows = run.state.with_untracked(|state| state.cells_of(Phase::Prefill).next().is_some());
+    has_rows.then(|| {
+        view! {
+            <section id="prefill" aria-labelledby="prefill-title">
+                <div class="section-head">
+                    <div>
+                        <h2 id="prefill-title">"Prefill"</h2>
+                        <p class="say">"Prompt tokens per second and time to first token by context length, cold cache"</p>
+                    </div>
+                </div>
+                <div class="two">
+                    <Bars run/>
+                    <PrefillCurves run/>
+                </div>
+            </section>
+        }
+    })
+}
+
+#[component]
+fn Bars(run: LiveRun) -> impl IntoView {
+    let bars = Memo::new(move |_| run.state.with(bars));
+    let row = |bar: Bar| {
+        let numbers = match bar.state {
+            None => view! {
+                <td class="value">{bar.rate}</td>
+                <td>{bar.ttft}</td>
+            }
+            .into_any(),
+            Some(state) => view! { <td class="state" colspan="2">{state}</td> }.into_any(),
+        };
+        view! {
+            <tr data-cell=bar.id>
+                <th scope="row">{bar.context}</th>
+                <td class="track"><i style=("--share", format!("{:.1}%", bar.share * 100.0))></i></td>
+                {numbers}
+            </tr>
+        }
+    };
+    view! {
+        <div class="panel">
+            <table class="bars" data-testid="prefill">
+                <caption class="sr">"Prefill speed and time to first token by context length"</caption>
+                <thead>
+                    <tr>
+                        <th scope="col">"Context"</th>
+                        <td class="track"></td>
+                        <th scope="col">"tok/s"</th>
+                        <th scope="col">"TTFT"</th>
+                    </tr>
+                </thead>
+                <tbody>{move || bars.get().into_iter().map(row).collect_view()}</tbody>
+            </table>
+        </div>
+    }
+}
+
+fn curve(state: &RunState, key: &'static str) -> Curve {
+    let point = |cell: &Cell| {
+        let y = number(cell, key)?;
+        let title = format!("{}: {}", cell.id.context, text(cell, key));
+        Some(Point { x: cell.id.context.tokens() as f64, y, title, ringed: false })
+    };
+    Curve { label: String::new(), class: "kone", points: state.cells_of(Phase::Prefill).filter_map(point).collect() }
+}
+
+fn spec(state: &RunState, values: Values) -> Spec {
+    let tick = |cell: &Cell| Tick { value: cell.id.context.tokens() as f64, text: cell.id.context.to_string() };
+    let (describes, y_word) = match values {
+        Values::Rate => ("Prompt tokens per second by context length", "prompt tok/s"),
+        Values::Time => ("Cold time to first token by context length", "time to first token, cold"),
+    };
+    Spec {
+        describes: format!("{describes}; the values are in the table beside it"),
+        y_word,
+        x_word: "",
+        x_ticks: state.cells_of(Phase::Prefill).map(tick).collect(),
+        values,
+        frame: Frame::new(640.0, 216.0, 16.0),
+    }
+}
+
+#[component]
+fn PrefillCurves(run: LiveRun) -> impl IntoView {
+    let rates = Memo::new(move |_| run.state.with(|state| curve(state, "total_tok_s")));
+    let times = Memo::new(move |_| run.state.with(|state| curve(state, "ttft")));
+    let draw = move |values, curve: Memo<Curve>| {
+        move || {
+            let spec = run.state.with_untracked(|state| spec(state, values));
+            curve.with(|curve| plot(&spec, std::slice::from_ref(curve)))
+        }
+    };
+    view! {
+        <div class="panel chart">
+            {draw(Values::Rate, rates)}
+            {draw(Values::Time, times)}
+        </div>
+    }
+}

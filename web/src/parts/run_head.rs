@@ -1,0 +1,112 @@
+//! The head of a run's page: what it is, where its numbers come from, its headline numbers.
+
+use leptos::prelude::*;
+use speedmatrix_shared::{
+    api::engine_line,
+    event::RunOutcome,
+    facts::{self, Kpi},
+    state::{RunState, RunStatus},
+};
+
+use super::{
+    badge::{origin_badge, simulated_sentence, status_badge},
+    export::ExportMenu,
+    icon::{Icon, icon},
+    notice::{Notice, Weight},
+    run_card::address,
+};
+use crate::{live::LiveRun, query};
+
+/// The head.
+#[component]
+pub fn RunHead(
+    /// The run.
+    run: LiveRun,
+) -> impl IntoView {
+    let id = run.state.with_untracked(|state| state.id.clone());
+    let title = Memo::new(move |_| run.state.with(RunState::title));
+    let engine = Memo::new(move |_| run.state.with(|state| engine_line(state.facts.as_ref())));
+    let subtitle = run.state.with_untracked(facts::subtitle);
+    let badges = Memo::new(move |_| run.state.with(|state| (state.status.clone(), state.origin)));
+    let again = run.state.with_untracked(|state| query::draft_query(&state.plan.clone().into()));
+    view! {
+        <p class="kicker">
+            <a href="/">"Runs"</a>
+            <span aria-hidden="true">"/"</span>
+            <span>"Speed test matrix"</span>
+            {move || {
+                let (status, origin) = badges.get();
+                view! { {status_badge(&status)} {origin_badge(origin)} }
+            }}
+        </p>
+        <div class="head">
+            <div>
+                <h1 data-testid="title">{move || title.get()}</h1>
+                <p class="sub">
+                    <b>{move || engine.get()}</b>
+                    {move || engine.with(|engine| !engine.is_empty()).then(|| view! { <br/> })}
+                    {subtitle}
+                </p>
+            </div>
+            <div class="btns">
+                <a class="btn" href=format!("/new{again}") data-testid="again">{icon(Icon::Again)}"Run again"</a>
+                <ExportMenu id=id/>
+            </div>
+        </div>
+        <Outcome run/>
+        {move || {
+            simulated_sentence(badges.get().1).map(|text| {
+                view! { <div class="simulated" data-testid="simulated"><Notice weight=Weight::Warning text/></div> }
+            })
+        }}
+        <Kpis run/>
+    }
+}
+
+/// What to say about a run that did not end well, with the next step.
+#[component]
+fn Outcome(run: LiveRun) -> impl IntoView {
+    let outcome = Memo::new(move |_| run.state.with(|state| ending(state)));
+    let here = run.state.with_untracked(|state| (address(&state.id), query::draft_query(&state.plan.clone().into())));
+    move || {
+        let again = format!("/new{}", here.1);
+        outcome.get().map(|(weight, text)| {
+            view! {
+                <div class="simulated" data-testid="outcome">
+                    <Notice weight text><a class="btn" href=again>"Run again"</a></Notice>
+                </div>
+            }
+        })
+    }
+}
+
+fn ending(state: &RunState) -> Option<(Weight, String)> {
+    let RunStatus::Ended { outcome } = &state.status else { return None };
+    let (done, all) = (state.cells.iter().filter(|cell| cell.result().is_some()).count(), state.cells.len());
+    match outcome {
+        RunOutcome::Finished => None,
+        RunOutcome::Cancelled => {
+            Some((Weight::Info, format!("The run was stopped. {done} of {all} cells were measured and are kept.")))
+        }
+        RunOutcome::Failed { reason } => Some((Weight::Bad, format!("The run failed: {reason}"))),
+        RunOutcome::Interrupted => Some((
+            Weight::Warning,
+            format!("The agent ended in the middle of this run. {done} of {all} cells were measured and are kept."),
+        )),
+    }
+}
+
+#[component]
+fn Kpis(run: LiveRun) -> impl IntoView {
+    let kpis = Memo::new(move |_| run.state.with(facts::kpis));
+    let one = |kpi: Kpi| {
+        view! {
+            <div data-testid="kpi">
+                <dt>{kpi.label}</dt>
+                <dd class="value">{kpi.value}" "<small>{kpi.unit}</small></dd>
+                <dd class="at">{kpi.at}</dd>
+            </div>
+        }
+    };
+    view! { <dl class="kpis">{move || kpis.get().into_iter().map(one).collect_view()}</dl> }
+}

@@ -1,0 +1,230 @@
+//! View state in the address: any view is a URL that opens the same view elsewhere. Pure: text in, text out.
+
+use speedmatrix_shared::{
+    metric::{self, Metric},
+    plan::{Field, PlanDraft},
+};
+
+/// Fields of a plan in the order they stand in the address. The key of the target is never among them.
+pub const FIELDS: [Field; 10] = [
+    Field::Target,
+    Field::Model,
+    Field::Name,
+    Field::Contexts,
+    Field::Concurrency,
+    Field::PrefillContexts,
+    Field::Duration,
+    Field::MaxOutput,
+    Field::Prompts,
+    Field::Seed,
+];
+
+/// Which values a colour compares.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// All cells.
+    #[default]
+    All,
+    /// The cells of a row.
+    Row,
+    /// The cells of a column.
+    Column,
+}
+
+impl Scope {
+    /// All of them, in the order of their buttons.
+    pub const ALL: [Self; 3] = [Self::All, Self::Row, Self::Column];
+
+    /// Its name in the address.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Row => "row",
+            Self::Column => "column",
+        }
+    }
+
+    /// The words on its button.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::All => "Colour: all",
+            Self::Row => "by row",
+            Self::Column => "by column",
+        }
+    }
+
+    fn read(text: &str) -> Self {
+        Self::ALL.into_iter().find(|scope| scope.key() == text).unwrap_or_default()
+    }
+}
+
+/// What the page of a run shows. Names that are unknown fall back to the default, so an old link still opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunView {
+    /// Key of the metric in the heat map.
+    pub metric: &'static str,
+    /// What its colours compare.
+    pub scope: Scope,
+}
+
+impl RunView {
+    /// Reads `m` and `scope` from the address.
+    pub fn read(get: impl Fn(&str) -> Option<String>) -> Self {
+        let metric = get("m").and_then(|key| metric::by_key(&key)).map_or(first_metric().key, |metric| metric.key);
+        Self { metric, scope: get("scope").map_or(Scope::All, |text| Scope::read(&text)) }
+    }
+
+    /// The metric itself.
+    pub fn metric(self) -> &'static Metric {
+        metric::by_key(self.metric).unwrap_or_else(first_metric)
+    }
+
+    /// The query, with its question mark; empty for the default view.
+    pub fn query(self) -> String {
+        let mut pairs = Vec::new();
+        if self.metric != first_metric().key {
+            pairs.push(("m", self.metric));
+        }
+        if self.scope != Scope::All {
+            pairs.push(("scope", self.scope.key()));
+        }
+        write(&pairs)
+    }
+}
+
+fn first_metric() -> &'static Metric {
+    metric::METRICS.first().expect("there are metrics")
+}
+
+/// What a field holds.
+pub fn text(draft: &PlanDraft, field: Field) -> &str {
+    match field {
+        Field::Target => &draft.target,
+        Field::Model => &draft.model,
+        Field::Name => &draft.name,
+        Field::Contexts => &draft.contexts,
+        Field::Concurrency => &draft.concurrency,
+        Field::PrefillContexts => &draft.prefill_contexts,
+        Field::Duration => &draft.duration,
+        Field::MaxOutput => &draft.max_output,
+        Field::Prompts => &draft.prompts,
+        Field::Seed => &draft.seed,
+    }
+}
+
+/// The field, to be written.
+pub fn text_mut(draft: &mut PlanDraft, field: Field) -> &mut String {
+    match field {
+        Field::Target => &mut draft.target,
+        Field::Model => &mut draft.model,
+        Field::Name => &mut draft.name,
+        Field::Contexts => &mut draft.contexts,
+        Field::Concurrency => &mut draft.concurrency,
+        Field::PrefillContexts => &mut draft.prefill_contexts,
+        Field::Duration => &mut draft.duration,
+        Field::MaxOutput => &mut draft.max_output,
+        Field::Prompts => &mut draft.prompts,
+        Field::Seed => &mut draft.seed,
+    }
+}
+
+/// A field's name in the address and in ids: its command line flag without the dashes.
+pub fn field_key(field: Field) -> &'static str {
+    field.flag().trim_start_matches('-')
+}
+
+/// Reads a half-made plan from the address.
+pub fn read_draft(get: impl Fn(&str) -> Option<String>) -> PlanDraft {
+    let mut draft = PlanDraft::default();
+    for field in FIELDS {
+        if let Some(value) = get(field_key(field)) {
+            *text_mut(&mut draft, field) = value;
+        }
+    }
+    draft
+}
+
+/// The query of a half-made plan, with its question mark; empty for an empty plan.
+pub fn draft_query(draft: &PlanDraft) -> String {
+    let pairs = FIELDS.map(|field| (field_key(field), text(draft, field)));
+    let filled: Vec<_> = pairs.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+    write(&filled)
+}
+
+fn write(pairs: &[(&str, &str)]) -> String {
+    let pairs: Vec<String> = pairs.iter().map(|(key, value)| format!("{key}={}", encode(value))).collect();
+    if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
+}
+
+/// Percent-encodes a value; commas, colons and slashes may stand in a query and stay readable.
+fn encode(value: &str) -> String {
+    let mut text = String::with_capacity(value.len());
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~,:/".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn decode(value: &str) -> String {
+        let mut bytes = Vec::new();
+        let mut rest = value.bytes();
+        while let Some(byte) = rest.next() {
+            if byte == b'%' {
+                let digits = [rest.next().unwrap(), rest.next().unwrap()];
+                bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).unwrap(), 16).unwrap());
+            } else {
+                bytes.push(byte);
+            }
+        }
+        String::from_utf8(bytes).unwrap()
+    }
+
+    fn pairs(query: &str) -> BTreeMap<String, String> {
+        let parts = query.trim_start_matches('?').split('&').filter_map(|pair| pair.split_once('='));
+        parts.map(|(key, value)| (key.to_owned(), decode(value))).collect()
+    }
+
+    #[test]
+    fn a_view_of_a_run_reads_back() {
+        let check = |query: &str| {
+            let found = pairs(query);
+            assert_eq!(RunView::read(|key| found.get(key).cloned()).query(), query);
+        };
+        check("");
+        check("?m=ttft");
+        check("?scope=column");
+        check("?m=time_between_tokens&scope=row");
+    }
+
+    #[test]
+    fn unknown_names_open_the_default_view() {
+        let view = RunView::read(|_| Some("nonsense".into()));
+        assert_eq!(view.query(), "");
+    }
+
+    #[test]
+    fn a_half_made_plan_reads_back() {
+        let draft = PlanDraft {
+            target: "http://127.0.0.1:8000".into(),
+            name: "50 % é & more?".into(),
+            contexts: "8K,16K".into(),
+            prefill_contexts: "none".into(),
+            ..PlanDraft::default()
+        };
+        let query = draft_query(&draft);
+        assert!(query.starts_with("?target=http://127.0.0.1:8000&name=50%20%25"), "{query}");
+        let found = pairs(&query);
+        assert_eq!(read_draft(|key| found.get(key).cloned()), draft);
+        assert_eq!(draft_query(&PlanDraft::default()), "");
+    }
+}

@@ -1,0 +1,97 @@
+//! What all pages share: how the connection to the agent stands, who else watches, and the colours.
+
+use leptos::prelude::*;
+
+use crate::theme::Theme;
+
+/// How the connection to the agent stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Conn {
+    /// Nothing came yet.
+    #[default]
+    Opening,
+    /// The agent answers.
+    Connected,
+    /// The agent does not answer; what is shown is from earlier.
+    Lost {
+        /// Local time of the last sign of life, `12:04`.
+        since: String,
+        /// Attempts to reach it since then.
+        attempts: u32,
+        /// Seconds to the next attempt.
+        retry_in_s: u32,
+    },
+    /// The agent speaks another version than this page.
+    Outdated {
+        /// The agent's version.
+        agent: String,
+    },
+}
+
+impl Conn {
+    /// The word beside the dot. It says "offline" after a few attempts in vain.
+    pub fn word(&self) -> String {
+        match self {
+            Self::Opening => "Connecting…".into(),
+            Self::Connected => "Connected".into(),
+            Self::Lost { attempts: 0..=2, retry_in_s, .. } => format!("Reconnecting… {retry_in_s} s"),
+            Self::Lost { since, .. } => format!("Offline, data from {since}"),
+            Self::Outdated { .. } => "Another version".into(),
+        }
+    }
+
+    /// Its class in the style sheet.
+    pub const fn class(&self) -> &'static str {
+        match self {
+            Self::Opening => "conn",
+            Self::Connected => "conn on",
+            Self::Lost { attempts: 0..=2, .. } => "conn wait",
+            Self::Lost { .. } | Self::Outdated { .. } => "conn off",
+        }
+    }
+
+    /// Whether what is shown may be old.
+    pub const fn is_stale(&self) -> bool {
+        matches!(self, Self::Lost { .. } | Self::Outdated { .. })
+    }
+}
+
+/// What all pages share.
+#[derive(Debug, Clone, Copy)]
+pub struct Shell {
+    /// How the connection stands.
+    pub conn: RwSignal<Conn>,
+    /// How many pages watch the same run; `None` where no run is shown.
+    pub watching: RwSignal<Option<u32>>,
+    /// Light or dark.
+    pub theme: RwSignal<Theme>,
+}
+
+impl Shell {
+    /// The state of a page that has just been opened.
+    pub fn opening() -> Self {
+        Self {
+            conn: RwSignal::new(Conn::Opening),
+            watching: RwSignal::new(None),
+            theme: RwSignal::new(Theme::remembered()),
+        }
+    }
+
+    /// The shell of this app.
+    pub fn of_app() -> Self {
+        expect_context()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_connection_turns_into_offline_after_a_few_attempts() {
+        let lost = |attempts| Conn::Lost { since: "12:04".into(), attempts, retry_in_s: 3 };
+        assert_eq!(lost(1).word(), "Reconnecting… 3 s");
+        assert_eq!(lost(3).word(), "Offline, data from 12:04");
+        assert!(lost(1).is_stale() && !Conn::Connected.is_stale());
+    }
+}
