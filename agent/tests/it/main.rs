@@ -1,6 +1,7 @@
 //! The one integration binary: whole rooms against the simulator, on port 0.
 
 mod cli;
+mod manual;
 mod rig;
 mod server;
 mod store;
