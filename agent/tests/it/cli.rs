@@ -22,7 +22,7 @@ use speedmatrix_shared::{
     state::{RunState, RunStatus},
 };
 use tempfile::TempDir;
-use tokio_tungstenite::connect_async;
+use tokio_tungstenite::{connect_async, tungstenite::Message};
 
 fn program() -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_speedmatrix"));
@@ -91,6 +91,22 @@ fn out(output: &Output) -> String {
 
 fn err(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[test]
+fn the_manual_reads_like_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let manual = ["", "serve", "run", "sim", "export"].map(|command| {
+        let arguments: Vec<&str> = [command, "--help"].into_iter().filter(|word| !word.is_empty()).collect();
+        let output = finish(&folder, &arguments);
+        assert_eq!(output.status.code(), Some(0));
+        out(&output)
+    });
+    // clap leaves spaces on empty lines.
+    let manual = manual.join("\n----\n").lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+    insta::assert_snapshot!("manual", manual);
+    let version = finish(&folder, &["--version"]);
+    assert_eq!(out(&version), concat!("speedmatrix ", env!("CARGO_PKG_VERSION"), "\n"));
 }
 
 /// A server that answers everything alike.
@@ -311,7 +327,7 @@ async fn what_was_measured_survives_a_kill() {
     let (mut socket, _) = connect_async(live).await.unwrap();
     let mut finished = None;
     while finished.is_none() {
-        let text = socket.next().await.unwrap().unwrap().into_text().unwrap();
+        let Message::Text(text) = socket.next().await.unwrap().unwrap() else { continue };
         finished = match serde_json::from_str(&text).unwrap() {
             ServerMessage::Snapshot { state, .. } => {
                 state.cells.iter().find_map(|cell| Some((cell.id, cell.result()?.clone())))

@@ -1,7 +1,6 @@
 //! The one integration binary: whole rooms against the simulator, on port 0.
 
 mod cli;
-mod manual;
 mod rig;
 mod server;
 mod store;
