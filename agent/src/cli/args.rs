@@ -41,18 +41,34 @@ impl Arguments {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Serve the page and its interface (the default)
+    ///
+    /// The first line of its output is the page's address. Ctrl-C stops; a run that is being measured is ended first.
     Serve(ServeArgs),
     /// Measure once, in this terminal
+    ///
+    /// A row appears as each cell ends. Ctrl-C stops and keeps what was measured; a second one leaves at once.
+    ///
+    /// The run goes into the same store that an agent may be serving, whose page shows it live.
     Run(Box<RunArgs>),
     /// Start a simulated model server to try things on
+    ///
+    /// It speaks OpenAI's interface as vLLM does and counts what it sends. The first line of its output is its address.
     Sim(SimArgs),
     /// Watch a run of another agent in this terminal
+    ///
+    /// The address is the agent's, for the run that it measures now, or that of a run's page.
     Watch(WatchArgs),
     /// List the stored runs, newest first
+    ///
+    /// One line each: id, start, state, cells, name. It works beside an agent and changes nothing.
     Runs(RunsArgs),
     /// Write a run as a file
+    ///
+    /// It works beside an agent and changes nothing.
     Export(ExportArgs),
     /// Look at a server without measuring it
+    ///
+    /// Says what answers there: engine, version, model and limits.
     Probe(ProbeArgs),
 }
 
@@ -84,9 +100,6 @@ pub(super) struct ServeArgs {
     pub(super) demo_clock_factor: f64,
 }
 
-/// Measure once, in this terminal.
-///
-/// A row appears as each cell ends. Ctrl-C stops and keeps what was measured; a second one leaves at once.
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
     /// Address of the server, with or without /v1
@@ -110,10 +123,10 @@ pub(super) struct RunArgs {
     /// Most output tokens per request [default: 4096]
     #[arg(long, value_name = "TOKENS")]
     max_output: Option<String>,
-    /// Contexts of prefill measurements of their own, or none [default: taken from each context's first request]
+    /// Contexts of separate prefill cells, or none [default: from each context's first request]
     #[arg(long, value_name = "LIST")]
     prefill_contexts: Option<String>,
-    /// Prompts: shared (one document, cached), unique (one per request at once, cached) or cold [default: shared]
+    /// shared (one document, cached), unique (one per request at once, cached) or cold [default: shared]
     #[arg(long, value_name = "MODE")]
     prompts: Option<String>,
     /// Seed of prompts and sampling [default: 0]
@@ -122,7 +135,7 @@ pub(super) struct RunArgs {
     /// Name of the run [default: model and hardware]
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
-    /// Plan as a JSON file with the names of these options as keys (max_output, …); options given beside it win
+    /// Plan as a JSON file, its keys named as these options (max_output, …); options beside it win
     #[arg(long, value_name = "FILE")]
     pub(super) plan: Option<PathBuf>,
     /// Print every event as one line of JSON instead of the table
@@ -151,9 +164,6 @@ impl RunArgs {
     }
 }
 
-/// Start a simulated model server to try things on.
-///
-/// It speaks OpenAI's interface as vLLM does and counts what it sends. The first line of its output is its address.
 #[derive(Debug, Args)]
 pub(super) struct SimArgs {
     /// Where to listen; port 0 takes a free one

@@ -92,7 +92,10 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
         match Json::from_request(request, state).await {
             Ok(Json(body)) => Ok(Self(body)),
-            Err(rejection) => Err(Refusal::new(rejection.status(), "body_invalid", rejection.body_text())),
+            Err(rejection) => {
+                let detail = format!("the body was not understood ({}): send JSON of that kind", rejection.body_text());
+                Err(Refusal::new(rejection.status(), "body_invalid", detail))
+            }
         }
     }
 }
@@ -104,5 +107,5 @@ pub(super) async fn method_not_allowed() -> Refusal {
 
 /// A path of the interface that there is not.
 pub(super) fn no_such_path(path: &str) -> Refusal {
-    Refusal::new(StatusCode::NOT_FOUND, "not_found", format!("there is nothing at {path}: see docs/API.md"))
+    Refusal::new(StatusCode::NOT_FOUND, "not_found", format!("there is nothing at {path}: check its spelling"))
 }

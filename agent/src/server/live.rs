@@ -1,6 +1,6 @@
 //! The live socket of a run: `Hello`, `Snapshot`, then what the subscription hears.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::{
     extract::{
@@ -9,6 +9,7 @@ use axum::{
     },
     response::Response,
 };
+use bytes::Bytes;
 use speedmatrix_shared::{
     api::{PROTOCOL, ServerMessage},
     id::RunId,
@@ -19,6 +20,8 @@ use crate::hub::Subscription;
 
 /// A client that takes longer for one message is let go; it comes back for a snapshot.
 const SEND_LIMIT: Duration = Duration::from_secs(10);
+/// A client that answers no ping for so long has gone without a word, as when its network did.
+const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 /// Clients have nothing to say here, so nothing large is read from them.
 const MAX_INCOMING_BYTES: usize = 4 * 1_024;
 
@@ -44,16 +47,20 @@ async fn tell(mut socket: WebSocket, mut subscription: Subscription) {
     if send(&mut socket, &hello).await.is_none() {
         return;
     }
+    let mut heard = Instant::now();
     loop {
         let message = tokio::select! {
             message = subscription.next() => message,
             incoming = socket.recv() => match incoming {
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return,
                 // What a client says is not asked for, but it lives.
-                Some(Ok(_)) => continue,
+                Some(Ok(_)) => {
+                    heard = Instant::now();
+                    continue;
+                }
             },
         };
-        if send(&mut socket, &message).await.is_none() {
+        if heard.elapsed() > SILENCE_LIMIT || send(&mut socket, &message).await.is_none() {
             return;
         }
     }
@@ -61,5 +68,13 @@ async fn tell(mut socket: WebSocket, mut subscription: Subscription) {
 
 async fn send(socket: &mut WebSocket, message: &ServerMessage) -> Option<()> {
     let text = serde_json::to_string(message).ok()?;
-    tokio::time::timeout(SEND_LIMIT, socket.send(Message::text(text))).await.ok()?.ok()
+    let all = async {
+        socket.send(Message::text(text)).await?;
+        // Presence comes every few seconds, and so does the question whether anybody is there.
+        match message {
+            ServerMessage::Presence { .. } => socket.send(Message::Ping(Bytes::new())).await,
+            _ => Ok(()),
+        }
+    };
+    tokio::time::timeout(SEND_LIMIT, all).await.ok()?.ok()
 }

@@ -22,7 +22,7 @@ use speedmatrix_shared::{
     state::{RunState, RunStatus},
 };
 use tempfile::TempDir;
-use tokio_tungstenite::connect_async;
+use tokio_tungstenite::{connect_async, tungstenite::Message};
 
 fn program() -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_speedmatrix"));
@@ -102,7 +102,9 @@ fn the_manual_reads_like_one() {
         assert_eq!(output.status.code(), Some(0));
         out(&output)
     });
-    insta::assert_snapshot!(manual.join("\n----\n"), @"");
+    // clap leaves spaces on empty lines.
+    let manual = manual.join("\n----\n").lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+    insta::assert_snapshot!("manual", manual);
     let version = finish(&folder, &["--version"]);
     assert_eq!(out(&version), concat!("speedmatrix ", env!("CARGO_PKG_VERSION"), "\n"));
 }
@@ -157,7 +159,25 @@ fn what_is_wrong_is_one_sentence_and_a_status() {
         &format!("not over a file| export reference --output {exists}"),
     ];
     let said = cases.map(|case| complaint(&folder, case)).join("\n");
-    insta::assert_snapshot!(said.replace(folder.path().to_str().unwrap(), "FOLDER"), @"");
+    insta::assert_snapshot!(said.replace(folder.path().to_str().unwrap(), "FOLDER"), @r#"
+    no such flag: 64 error: unexpected argument '--colour' found
+    no such command: 64 error: unrecognized subcommand 'measure'
+    listen nowhere: 64 error: invalid value 'nowhere' for '--listen <ADDR:PORT>': invalid socket address syntax
+    nothing given: 64 error: --target: give the address of the server, for example http://127.0.0.1:8000; --contexts: give at least one context length, for example 8K,16K; --concurrency: give at least one number of requests at once, for example 1,2,4
+    wrong scheme: 64 error: --target: "ftp" can't be measured: the address starts with http:// or https://
+    10,000 cells: 64 error: --contexts: 10100 cells are more than one run holds (1024): take fewer contexts or levels
+    no cells: 64 error: --contexts: give at least one context length, for example 8K,16K; --concurrency: give at least one number of requests at once, for example 1,2,4
+    no such plan: 64 error: --plan no-such-file.json: No such file or directory (os error 2)
+    broken plan: 64 error: --plan FOLDER/broken.json: EOF while parsing an object at line 1 column 1
+    unknown key in plan: 64 error: --plan FOLDER/unknown.json: unknown field `colour`, expected one of `target`, `model`, `name`, `contexts`, `concurrency`, `prefill_contexts`, `duration`, `max_output`, `prompts`, `seed` at line 1 column 24
+    no key in variable: 64 error: --api-key-env: the variable SPEEDMATRIX_KEY is not set to a text
+    no such preset: 64 error: --preset: there is no simulator preset `none`; use one of: reference, exact, exact-speculative, small
+    no such script: 64 error: --script: `dance` is no misbehaviour; use one of: stall-after:K, reset-after:K, close-after:K, error-after:K, no-done, 429[:S], 503, html, slow-header:MS, never-answer, comments, split, glue:N, early-role, zero-usage, reasoning:K, tool-calls
+    no such run: 64 error: there is no run "abc" in the store
+    no run id: 64 error: "A_B" is not a run id: expected 1 to 64 lower-case letters, digits and dashes
+    no such format: 64 error: invalid value 'pdf' for '--format <FORMAT>': "pdf" is not an export format: choose md, csv or json
+    not over a file: 74 error: FOLDER/exists.md can't be written (File exists (os error 17)): choose another file with --output
+    "#);
     assert_eq!(std::fs::read_to_string(exists).unwrap(), "mine");
 }
 
@@ -193,7 +213,17 @@ fn who_does_not_answer_rightly_is_named() {
     let said = places.iter().fold(said.join("\n"), |said, (address, name)| {
         said.replace(address, name).replace(address.trim_start_matches("http://"), name.trim_start_matches("http://"))
     });
-    insta::assert_snapshot!(said, @"");
+    insta::assert_snapshot!(said, @r#"
+    nobody there: 69 error: nothing answers at http://127.0.0.1:1/v1/models (connection refused): check that the server has started and the port is right
+    no key: 69 error: http://NO-KEY/v1/models answered 401: it wants a key, and none was given: enter the server's api key
+    nothing there: 69 error: http://NOTHING/v1/models answered 404: no model list there: check the address and its base path (without /v1)
+    a page: 69 error: http://PAGE/v1/models answered with a web page ("Welcome"): that is a site or a proxy, give the model server's address
+    no such model: 69 error: the server at http://SIM has no model "none": it offers "exact"
+    probe nobody: 69 error: nothing answers at http://127.0.0.1:1/v1/models (connection refused): check that the server has started and the port is right
+    watch nobody: 69 error: nothing answers at http://127.0.0.1:1/api/v1/runs (connection refused): check that the server has started and the port is right
+    watch no agent: 69 error: http://NOTHING answered 404: give the address of a Speedmatrix agent, as its first line prints it
+    port in use: 74 error: TAKEN is in use: stop the program that listens there, or choose another port with --listen 127.0.0.1:0
+    "#);
 }
 
 /// Status and first line of what is said about `name| arguments`; no results are printed.
@@ -297,7 +327,7 @@ async fn what_was_measured_survives_a_kill() {
     let (mut socket, _) = connect_async(live).await.unwrap();
     let mut finished = None;
     while finished.is_none() {
-        let text = socket.next().await.unwrap().unwrap().into_text().unwrap();
+        let Message::Text(text) = socket.next().await.unwrap().unwrap() else { continue };
         finished = match serde_json::from_str(&text).unwrap() {
             ServerMessage::Snapshot { state, .. } => {
                 state.cells.iter().find_map(|cell| Some((cell.id, cell.result()?.clone())))

@@ -252,7 +252,29 @@ async fn what_is_wrong_is_said_as_a_problem() {
     note("bad format", agent.get("/api/v1/runs/reference/export?format=pdf").await);
     note("no such path", agent.get("/api/v1/nothing").await);
     note("wrong method", agent.ask(Request::delete(path::RUNS).body(Body::empty()).unwrap()).await);
-    insta::assert_snapshot!(said.join("\n"), @"");
+    insta::assert_snapshot!(said.join("\n"), @r#"
+    no json: 400 body_invalid: the body was not understood (Failed to parse the request body as JSON: expected ident at line 1 column 2): send JSON of that kind
+    not json: 415 body_invalid: the body was not understood (Expected request with `Content-Type: application/json`): send JSON of that kind
+    unknown key: 422 body_invalid: the body was not understood (Failed to deserialize the JSON body into the target type: plan.colour: unknown field `colour`, expected one of `target`, `model`, `name`, `contexts`, `concurrency`, `prefill_contexts`, `duration`, `max_output`, `prompts`, `seed` at line 1 column 17): send JSON of that kind
+    empty plan: 422 plan_invalid: --target: give the address of the server, for example http://127.0.0.1:8000; --contexts: give at least one context length, for example 8K,16K; --concurrency: give at least one number of requests at once, for example 1,2,4
+        Target: give the address of the server, for example http://127.0.0.1:8000
+        Contexts: give at least one context length, for example 8K,16K
+        Concurrency: give at least one number of requests at once, for example 1,2,4
+    bad plan: 422 plan_invalid: --target: "ftp" can't be measured: the address starts with http:// or https://; --contexts: "8Q" is not a size: write tokens as 8K, 1019K, 1M or 8192
+        Target: "ftp" can't be measured: the address starts with http:// or https://
+        Contexts: "8Q" is not a size: write tokens as 8K, 1019K, 1M or 8192
+    too large: 413 body_invalid: the body was not understood (Failed to buffer the request body: length limit exceeded): send JSON of that kind
+    nobody there: 502 target_unreachable: nothing answers at http://127.0.0.1:1/v1/models (connection refused): check that the server has started and the port is right
+    unknown run: 404 not_found: there is no run "0123-abc" in the store
+    no run id: 404 not_found: "../etc" is not a run id: expected 1 to 64 lower-case letters, digits and dashes
+    stop unknown: 404 not_found: there is no run "abc" in the store
+    stop sample: 409 run_over: the sample run can't be stopped: it is a finished page
+    no socket: 400 websocket_expected: Connection header did not include 'upgrade'
+    no format: 400 format_unknown: say ?format=md, csv or json
+    bad format: 400 format_unknown: say ?format=md, csv or json
+    no such path: 404 not_found: there is nothing at /api/v1/nothing: check its spelling
+    wrong method: 405 method_not_allowed: this path does not know that method
+    "#);
 }
 
 #[tokio::test]

@@ -245,7 +245,7 @@ fn check_shape(reading: &mut Reading, draft: &PlanDraft, [contexts, levels]: [us
         Prefill::None => 0,
     };
     // Bad items were named already: say "none given" only where nothing was typed.
-    let untyped = |text: &str| text.trim().is_empty();
+    let untyped = |text: &str| text.trim_matches([',', ';', ' ']).is_empty();
     let only_prefill = matches!(prefill, Prefill::Cold(own) if !own.is_empty());
     if untyped(&draft.contexts) && (!only_prefill || !untyped(&draft.concurrency)) {
         reading.wrong(Field::Contexts, "give at least one context length, for example 8K,16K");
