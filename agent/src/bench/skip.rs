@@ -46,7 +46,10 @@ pub(super) fn skip(cell: CellId, plan: &RunPlan, limits: Limits, refused: &Refus
     let needs = format!("a prompt of {} and an answer of {} tokens", cell.context, size_label(answer));
     if plan.fits_model_length(cell, limits) == Some(false) {
         let limit = size_label(limits.max_model_len.unwrap_or_default());
-        return Some((SkipReason::ModelLength, format!("{needs} are more than the {limit} tokens that the model takes")));
+        return Some((
+            SkipReason::ModelLength,
+            format!("{needs} are more than the {limit} tokens that the model takes"),
+        ));
     }
     if let Some(capacity) = limits.kv_tokens.filter(|capacity| prompt + answer > *capacity) {
         let capacity = size_label(capacity);
@@ -74,7 +77,8 @@ mod tests {
     }
 
     fn check(cell: &str, limits: Limits, refused: &Refused) -> Option<String> {
-        skip(cell.parse().unwrap(), &plan(), limits, refused).map(|(reason, text)| format!("{}: {text}", reason.label()))
+        skip(cell.parse().unwrap(), &plan(), limits, refused)
+            .map(|(reason, text)| format!("{}: {text}", reason.label()))
     }
 
     #[test]

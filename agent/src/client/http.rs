@@ -119,10 +119,9 @@ impl Http {
             .user_agent(concat!("speedmatrix/", env!("CARGO_PKG_VERSION")));
         // A company proxy can't reach this machine's own loopback.
         let builder = if is_loopback(&target.url) { builder.no_proxy() } else { builder };
-        let client = builder.build().map_err(|e| AskError::Unaskable {
-            url: target.url.as_str().to_owned(),
-            reason: innermost(&e),
-        })?;
+        let client = builder
+            .build()
+            .map_err(|e| AskError::Unaskable { url: target.url.as_str().to_owned(), reason: innermost(&e) })?;
         Ok(Self { client, target: target.clone() })
     }
 

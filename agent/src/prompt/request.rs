@@ -29,8 +29,7 @@ enum Field {
 
 impl Field {
     /// In the order in which a refusal is searched for their names: the inner field before the one around it.
-    const ALL: [Self; 5] =
-        [Self::ContinuousUsage, Self::StreamOptions, Self::IgnoreEos, Self::Seed, Self::Temperature];
+    const ALL: [Self; 5] = [Self::ContinuousUsage, Self::StreamOptions, Self::IgnoreEos, Self::Seed, Self::Temperature];
 
     const fn name(self) -> &'static str {
         match self {
@@ -241,9 +240,8 @@ mod tests {
     fn the_document_is_shared_and_the_question_is_not() {
         let requests = Requests::new("m", Dialect::default());
         let document = document();
-        let [first, second] = [1 << 40, 2 << 40].map(|number| {
-            requests.parts(&document, Wish { max_output_tokens: 1, number })
-        });
+        let [first, second] =
+            [1 << 40, 2 << 40].map(|number| requests.parts(&document, Wish { max_output_tokens: 1, number }));
         assert_eq!(first[1].as_ptr(), document.bytes.as_ptr());
         assert_eq!(second[1].as_ptr(), document.bytes.as_ptr());
         assert_ne!(first[2], second[2]);

@@ -315,10 +315,10 @@ mod tests {
     #[test]
     fn every_request_of_a_slot_has_its_own_number() {
         let library = library(1, "run-1");
-        let numbers: HashSet<_> =
-            (0..50).flat_map(|slot| (0..20).map(move |n| (slot, n))).map(|(slot, n)| {
-                library.request_number(mark(Purpose::Decode, slot), n)
-            }).collect();
+        let numbers: HashSet<_> = (0..50)
+            .flat_map(|slot| (0..20).map(move |n| (slot, n)))
+            .map(|(slot, n)| library.request_number(mark(Purpose::Decode, slot), n))
+            .collect();
         assert_eq!(numbers.len(), 1_000);
     }
 

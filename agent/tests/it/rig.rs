@@ -73,9 +73,15 @@ pub(crate) fn draft(contexts: &str, concurrency: &str, duration: &str, max_outpu
 impl Rig {
     pub(crate) fn new(url: &str) -> Self {
         let runtime = |threads| Builder::new_multi_thread().worker_threads(threads).enable_all().build().unwrap();
-        let target =
-            Target { url: speedmatrix_shared::plan::draft::parse_target(url).unwrap(), key: None };
-        Self { target, patience: Patience::default(), id: "0198-test", adjust: |_| {}, serving: runtime(1), measuring: runtime(2) }
+        let target = Target { url: speedmatrix_shared::plan::draft::parse_target(url).unwrap(), key: None };
+        Self {
+            target,
+            patience: Patience::default(),
+            id: "0198-test",
+            adjust: |_| {},
+            serving: runtime(1),
+            measuring: runtime(2),
+        }
     }
 
     pub(crate) fn with_key(mut self, key: &str) -> Self {
@@ -102,8 +108,7 @@ impl Rig {
         (self.adjust)(&mut facts);
         let factor = facts.simulated.as_ref().map_or(1.0, |simulated| simulated.clock_factor);
         let clock = Clock::start().with_factor(factor);
-        let plan: RunPlan =
-            PlanDraft { target: self.target.url.as_str().to_owned(), ..draft }.try_into().unwrap();
+        let plan: RunPlan = PlanDraft { target: self.target.url.as_str().to_owned(), ..draft }.try_into().unwrap();
         let (tell, mut told) = mpsc::channel(64);
         let (gauge, mut gauges) = watch::channel(None);
         let stop = CancellationToken::new();

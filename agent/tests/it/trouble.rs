@@ -171,7 +171,8 @@ fn a_field_that_the_server_refuses_is_changed_once() {
         let body = String::from_utf8(body.to_vec()).unwrap();
         kept.lock().unwrap().push(body.clone());
         if body.contains("\"max_tokens\"") {
-            let error = r#"{"error":{"message":"Parameter 'max_tokens' is not supported, use 'max_completion_tokens'."}}"#;
+            let error =
+                r#"{"error":{"message":"Parameter 'max_tokens' is not supported, use 'max_completion_tokens'."}}"#;
             return (StatusCode::BAD_REQUEST, [(CONTENT_TYPE, "application/json")], error.to_owned()).into_response();
         }
         let event = |delta: &str, end: &str| {
@@ -180,7 +181,10 @@ fn a_field_that_the_server_refuses_is_changed_once() {
         let stream = [
             event("\"content\":\"a\"", "null"),
             event("", "\"length\""),
-            format!("data: {{\"choices\":[],\"usage\":{{\"prompt_tokens\":{},\"completion_tokens\":1}}}}\n\n", body.len() / 5),
+            format!(
+                "data: {{\"choices\":[],\"usage\":{{\"prompt_tokens\":{},\"completion_tokens\":1}}}}\n\n",
+                body.len() / 5
+            ),
             "data: [DONE]\n\n".to_owned(),
         ];
         (StatusCode::OK, [(CONTENT_TYPE, "text/event-stream")], stream.concat()).into_response()

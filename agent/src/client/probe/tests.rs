@@ -112,10 +112,7 @@ async fn too_much_of_an_answer() {
 #[tokio::test]
 async fn vllm_tells_its_limits() {
     let address = server(&[
-        (
-            "/v1/models",
-            r#"200 OK||{"data":[{"id":"qwen","owned_by":"vllm","root":"org/qwen","max_model_len":32768}]}"#,
-        ),
+        ("/v1/models", r#"200 OK||{"data":[{"id":"qwen","owned_by":"vllm","root":"org/qwen","max_model_len":32768}]}"#),
         ("/version", r#"200 OK||{"version":"0.25.0"}"#),
         (
             "/metrics",
@@ -132,7 +129,10 @@ async fn vllm_tells_its_limits() {
 #[tokio::test]
 async fn llama_cpp_tells_its_slots() {
     let address = server(&[
-        ("/v1/models", r#"200 OK||{"data":[{"id":"m.gguf","aliases":["tiny"],"owned_by":"llamacpp","meta":{"n_ctx":2048}}]}"#),
+        (
+            "/v1/models",
+            r#"200 OK||{"data":[{"id":"m.gguf","aliases":["tiny"],"owned_by":"llamacpp","meta":{"n_ctx":2048}}]}"#,
+        ),
         (
             "/props",
             r#"200 OK||{"total_slots":4,"model_path":"models/m.gguf","model_ftype":"F16","build_info":"b1-abc"}"#,
@@ -144,11 +144,10 @@ async fn llama_cpp_tells_its_slots() {
     assert_eq!(facts.served_model.as_deref(), Some("tiny"));
     assert_eq!(facts.model.as_deref(), Some("models/m.gguf"));
     assert_eq!(facts.engine.engine.as_deref(), Some("llama.cpp"));
-    assert_eq!(facts.limits, speedmatrix_shared::target::Limits {
-        max_model_len: Some(2_048),
-        max_sequences: Some(4),
-        kv_tokens: None
-    });
+    assert_eq!(
+        facts.limits,
+        speedmatrix_shared::target::Limits { max_model_len: Some(2_048), max_sequences: Some(4), kv_tokens: None }
+    );
     assert!(facts.warnings[0].contains("--metrics"), "{:?}", facts.warnings);
 }
 
