@@ -114,7 +114,7 @@ fn io_kind(error: &hyper::Error) -> Option<io::ErrorKind> {
 }
 
 /// The words of an error body and the class it gives itself.
-fn words(body: &[u8]) -> (String, Option<String>) {
+pub(crate) fn words(body: &[u8]) -> (String, Option<String>) {
     let mut scratch = String::new();
     if let Decoded::Delta(delta) = engine::decode(body, &mut scratch)
         && let Some(ServerError { message, class }) = delta.error

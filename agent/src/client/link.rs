@@ -23,7 +23,7 @@ use super::{
     ClientError, Target,
     body::{Body, SendBody},
     failure::{self, Failures},
-    stamped::{Notes, Stamped, Wire},
+    stamped::{Notes, Stamped},
     tls::{Tls, Transport},
 };
 
@@ -101,18 +101,13 @@ impl Address {
     async fn open(&self) -> io::Result<(Transport, Arc<Notes>)> {
         let io = TcpStream::connect((self.host.as_str(), self.port)).await?;
         io.set_nodelay(true)?;
-        match &self.tls {
-            None => {
-                let stamped = Stamped::new(io, Wire::Plain);
-                let notes = stamped.notes();
-                Ok((Transport::Plain(stamped), notes))
-            }
-            Some(tls) => {
-                let stamped = Stamped::new(io, Wire::Sealed);
-                let notes = stamped.notes();
-                Ok((tls.connect(stamped).await?, notes))
-            }
-        }
+        let stamped = Stamped::new(io);
+        let notes = stamped.notes();
+        let transport = match &self.tls {
+            None => Transport::Plain(stamped),
+            Some(tls) => tls.connect(stamped).await?,
+        };
+        Ok((transport, notes))
     }
 }
 
@@ -194,7 +189,19 @@ mod tests {
     fn a_request_names_what_it_wants() {
         let address = address("http://host:81", "secret-key");
         let request = address.request("/v1/chat/completions", &Body::new([]), "run-1").unwrap();
-        insta::assert_debug_snapshot!(request.headers());
+        let headers = format!("{:#?}", request.headers()).replace(env!("CARGO_PKG_VERSION"), "VERSION");
+        insta::assert_snapshot!(headers, @r#"
+        {
+            "host": "host:81",
+            "user-agent": "speedmatrix/VERSION",
+            "accept": "text/event-stream",
+            "accept-encoding": "identity",
+            "content-type": "application/json",
+            "content-length": "0",
+            "x-request-id": "run-1",
+            "authorization": Sensitive,
+        }
+        "#);
         assert_eq!(request.headers()[header::AUTHORIZATION].as_bytes(), b"Bearer secret-key");
     }
 }

@@ -16,6 +16,9 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::stamped::Notes;
 
+/// Rounds before the task is woken after all: what wakes itself anew each time wants to yield (tokio's budget, hyper's).
+const MOST_ROUNDS: u32 = 8;
+
 /// Keeps wakes that come while the task is polling anyway from waking it once more.
 #[derive(Debug)]
 pub(crate) struct Quiet {
@@ -33,13 +36,14 @@ impl Quiet {
     fn poll<T>(self: &Arc<Self>, waker: &Waker, mut work: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
         let mut cx = Context::from_waker(waker);
         self.polling.store(true, SeqCst);
-        let polled = loop {
+        let mut polled = Poll::Pending;
+        for _ in 0..MOST_ROUNDS {
             self.again.store(false, SeqCst);
-            let polled = work(&mut cx);
+            polled = work(&mut cx);
             if polled.is_ready() || !self.again.load(SeqCst) {
-                break polled;
+                break;
             }
-        };
+        }
         self.polling.store(false, SeqCst);
         // A wake from another thread may have come between the last look and the line above; that it is seen either
         // here or by the waker is why both flags are sequentially consistent.
@@ -204,5 +208,11 @@ mod tests {
         assert_eq!((polls, wakes.0.load(SeqCst)), (3, 0));
         waker.wake_by_ref();
         assert_eq!(wakes.0.load(SeqCst), 1, "a wake from outside goes through");
+        let endless = quiet.poll(&waker, |cx| {
+            cx.waker().wake_by_ref();
+            Poll::<()>::Pending
+        });
+        assert!(endless.is_pending());
+        assert_eq!(wakes.0.load(SeqCst), 2, "work that never rests yields");
     }
 }

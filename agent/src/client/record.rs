@@ -9,7 +9,7 @@ use speedmatrix_shared::{
 };
 
 use super::{
-    KeepText, SlotCounters, SlotState, Text, ToolCall,
+    KeepText, SlotCounters, SlotState, Text, ToolCall, failure,
     stamped::{LATE, Read},
 };
 use crate::{
@@ -117,7 +117,7 @@ impl Record {
                 Decoded::NotJson if data.is_empty() => {}
                 Decoded::NotJson => self.skipped_events = self.skipped_events.saturating_add(1),
             },
-            Event::Error(data) => self.fail(error_words(data, &mut scratch)),
+            Event::Error(data) => self.fail(failure::words(data).0),
             Event::Stray(text) => match engine::decode(text, &mut scratch) {
                 Decoded::Delta(Delta { error: Some(error), .. }) => self.fail(error.message),
                 _ => self.skipped_events = self.skipped_events.saturating_add(1),
@@ -256,12 +256,5 @@ fn add_fragment(calls: &mut Vec<ToolCall>, fragment: &ToolFragment<'_>) {
     if let Some(call) = calls.get_mut(place) {
         call.name += &fragment.name;
         call.arguments += &fragment.arguments;
-    }
-}
-
-fn error_words<'a>(data: &'a [u8], scratch: &'a mut String) -> String {
-    match engine::decode(data, scratch) {
-        Decoded::Delta(Delta { error: Some(error), .. }) => error.message,
-        _ => String::from_utf8_lossy(data).into_owned(),
     }
 }

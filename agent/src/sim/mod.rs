@@ -46,9 +46,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 pub use self::clock::{SimTime, Stamp};
-pub use self::config::{
-    ApiKey, BadConfig, Hardware, Recording, SimConfig, UnknownPreset, UsageStyle,
-};
+pub use self::config::{ApiKey, BadConfig, Hardware, Recording, SimConfig, UnknownPreset, UsageStyle};
 pub use self::log::{ChunkRecord, End, RequestRecord, SimLog, Totals};
 pub use self::physics::{BatchPhysics, Physics, Speculation, TokenTime};
 pub use self::script::{BadScript, Misbehaviour, Script};
@@ -91,9 +89,7 @@ impl Sim {
     /// Starts to serve on the current runtime. Port 0 takes a free one. Fails with `InvalidInput` when the configuration
     /// can't run ([`SimConfig::check`]), else when the address can't be had.
     pub async fn start(config: SimConfig, listen: SocketAddr) -> io::Result<Self> {
-        config
-            .check()
-            .map_err(|bad| io::Error::new(io::ErrorKind::InvalidInput, bad))?;
+        config.check().map_err(|bad| io::Error::new(io::ErrorKind::InvalidInput, bad))?;
         let listener = TcpListener::bind(listen).await?;
         let address = listener.local_addr()?;
         let (commands, wishes) = mpsc::channel(COMMANDS);
@@ -108,28 +104,11 @@ impl Sim {
         let metrics = Arc::new(Metrics::default());
         let engine = Engine::new(scheduler, clock, Alarm::new()?, Arc::clone(&metrics));
         let log = SimLog::default();
-        let shared = Shared {
-            config,
-            clock,
-            metrics,
-            log: log.clone(),
-            commands,
-            requests: AtomicU64::new(0),
-        };
+        let shared = Shared { config, clock, metrics, log: log.clone(), commands, requests: AtomicU64::new(0) };
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         tasks.spawn(engine.run(wishes, stop.clone()));
-        tasks.spawn(accept(
-            listener,
-            Arc::new(shared),
-            tasks.clone(),
-            stop.clone(),
-        ));
-        Ok(Self {
-            address,
-            log,
-            tasks,
-            stop: stop.drop_guard(),
-        })
+        tasks.spawn(accept(listener, Arc::new(shared), tasks.clone(), stop.clone()));
+        Ok(Self { address, log, tasks, stop: stop.drop_guard() })
     }
 
     /// `http://address:port`, without a path.
@@ -155,19 +134,11 @@ impl Sim {
     }
 }
 
-async fn accept(
-    listener: TcpListener,
-    shared: Arc<Shared>,
-    tasks: TaskTracker,
-    stop: CancellationToken,
-) {
+async fn accept(listener: TcpListener, shared: Arc<Shared>, tasks: TaskTracker, stop: CancellationToken) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let accepted = async {
-            let place = Arc::clone(&places)
-                .acquire_owned()
-                .await
-                .expect("nobody closes the semaphore");
+            let place = Arc::clone(&places).acquire_owned().await.expect("nobody closes the semaphore");
             (listener.accept().await, place)
         };
         let (accepted, place) = tokio::select! {

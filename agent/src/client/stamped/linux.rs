@@ -20,7 +20,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::{LATE, StampSource, Stamped, Wire};
+use super::Stamped;
 
 /// Most bytes of one read. Larger than hyper's first buffer; a larger one only matters to documents, not to streams.
 const SCRATCH_BYTES: usize = 64 << 10;
@@ -48,19 +48,15 @@ pub(super) fn poll_read(stamped: &mut Stamped, cx: &mut Context<'_>, buf: &mut R
     loop {
         ready!(stamped.io.poll_read_ready(cx))?;
         let room = buf.remaining().min(SCRATCH_BYTES);
-        let split = stamped.wire == Wire::Plain && was_late(stamped);
         let mut got = None;
         let tried = SCRATCH.with_borrow_mut(|scratch| {
             let tried = stamped.io.try_io(Interest::READABLE, || {
-                let fd = stamped.io.as_raw_fd();
-                let queue = if split { look(fd, scratch, room)? } else { Queue { first: room, seen: 0 } };
-                let (bytes, stamp) = receive(fd, scratch, queue.first, MsgFlags::empty())?;
+                let (bytes, stamp) = receive(stamped.io.as_raw_fd(), scratch, room)?;
                 got = Some((bytes, stamp));
-                // Less came than there was room for, or all that was seen: the queue is empty. Saying so here spares
-                // the read that would find it out (readiness is edge-triggered, and tokio's own `poll_read` concludes
-                // the same; what comes meanwhile makes it ready again).
-                let empty = bytes < queue.first || (bytes == queue.seen && bytes < room);
-                if bytes > 0 && empty { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+                // Less than there was room for: the queue is empty. Saying so here spares the read that would find it
+                // out (readiness is edge-triggered, and tokio's own `poll_read` concludes the same; what comes
+                // meanwhile makes it ready again).
+                if (1..room).contains(&bytes) { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
             });
             if let Some((bytes, _)) = got {
                 buf.put_slice(&scratch.bytes[..bytes]);
@@ -87,58 +83,12 @@ fn note(stamped: &Stamped, stamp: Option<SystemTime>) {
     stamped.notes.note_read(now, late);
 }
 
-fn was_late(stamped: &Stamped) -> bool {
-    let last = stamped.notes.last_read();
-    last.by == StampSource::Kernel && last.late > LATE
-}
-
-/// What waits in a socket's receive queue, in bytes.
-struct Queue {
-    /// The first event; as much as there is room for, if that can't be told.
-    first: usize,
-    /// All that was seen.
-    seen: usize,
-}
-
-/// Looks at the queue without taking anything.
-fn look(fd: RawFd, scratch: &mut Scratch, room: usize) -> io::Result<Queue> {
-    let (seen, _) = receive(fd, scratch, room, MsgFlags::MSG_PEEK)?;
-    Ok(Queue { first: event_end(&scratch.bytes[..seen]).unwrap_or(room), seen })
-}
-
-/// The end of the first event, with the end of its HTTP chunk where that follows.
-fn event_end(bytes: &[u8]) -> Option<usize> {
-    let end = memchr::memchr_iter(b'\n', bytes).find_map(|at| {
-        let after = &bytes[at + 1..];
-        if after.starts_with(b"\n") {
-            return Some(at + 2);
-        }
-        after.starts_with(b"\r\n").then_some(at + 3)
-    })?;
-    Some(if bytes[end..].starts_with(b"\r\n") { end + 2 } else { end })
-}
-
-fn receive(fd: RawFd, scratch: &mut Scratch, room: usize, flags: MsgFlags) -> io::Result<(usize, Option<SystemTime>)> {
+fn receive(fd: RawFd, scratch: &mut Scratch, room: usize) -> io::Result<(usize, Option<SystemTime>)> {
     let mut parts = [IoSliceMut::new(&mut scratch.bytes[..room])];
-    let message = recvmsg::<()>(fd, &mut parts, Some(&mut scratch.control), flags)?;
+    let message = recvmsg::<()>(fd, &mut parts, Some(&mut scratch.control), MsgFlags::empty())?;
     let stamp = message.cmsgs()?.find_map(|control| match control {
         ControlMessageOwned::ScmTimestampns(stamp) => Some(stamp),
         _ => None,
     });
     Ok((message.bytes, stamp.map(|stamp| SystemTime::UNIX_EPOCH + Duration::from(stamp))))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::event_end;
-
-    #[test]
-    fn events_end_at_their_blank_line_and_chunk_end() {
-        let check = |bytes: &[u8], end: Option<usize>| assert_eq!(event_end(bytes), end, "{bytes:?}");
-        check(b"data: x\n\n", Some(9));
-        check(b"9\r\ndata: x\n\n\r\n9\r\nd", Some(14));
-        check(b"data: x\r\n\r\ndata", Some(11));
-        check(b"data: x\n", None);
-        check(b"", None);
-    }
 }
