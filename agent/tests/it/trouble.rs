@@ -136,6 +136,18 @@ fn streams_that_fall_silent_are_given_up_after_the_idle_limit() {
 }
 
 #[test]
+fn a_scout_that_a_busy_server_refuses_is_sent_again() {
+    // The first request is the calibration's, the second the scout.
+    let sim = simulator(with_script("503,at:2"));
+    let plan = PlanDraft { prefill_contexts: "none".into(), ..draft("1K", "1", "1s", "256") };
+    let seen = Rig::new(&sim.base_url()).run(plan);
+    assert_eq!(seen.outcome, RunOutcome::Finished);
+    let result = seen.result("decode-1K-1");
+    assert!(!result.status.is_failed(), "{result:#?}");
+    assert_eq!(result.stats.requests.unwrap().failed, 0);
+}
+
+#[test]
 fn a_server_that_never_answers_fails_the_run() {
     let sim = simulator(with_script("never-answer"));
     let mut rig = Rig::new(&sim.base_url());
