@@ -1,5 +1,9 @@
 //! The one integration binary: whole rooms against the simulator, on port 0.
 
+// `cfg(test)` tells the lints that helpers outside of test functions are tests too.
+#[cfg(test)]
 mod rig;
+#[cfg(test)]
 mod trouble;
+#[cfg(test)]
 mod truth;
