@@ -33,7 +33,7 @@ const FASTEST_LOOK: Duration = Duration::from_millis(2);
 /// when this machine is busy. They are counted by their stamps.
 const LATE_READS: Duration = Duration::from_millis(50);
 /// Longest wait (real time) for the workers to end after the cut.
-const STOP_LIMIT: Duration = Duration::from_secs(5);
+const STOP_LIMIT: Duration = Duration::from_secs(30);
 /// Requests in a row without a token, in units of C, after which a cell is given up.
 const MOST_FAILED_ROUNDS: usize = 2;
 /// And at least this many.

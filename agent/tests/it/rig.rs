@@ -195,7 +195,7 @@ pub(crate) fn monotonic_ns(clock: Clock, time: Nanos) -> u64 {
     let instant = std::time::Instant::now();
     let now = std::time::Duration::from(clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap());
     let ago = instant.saturating_duration_since(clock.instant(time));
-    u64::try_from((now - ago).as_nanos()).unwrap()
+    u64::try_from(now.saturating_sub(ago).as_nanos()).unwrap()
 }
 
 /// The requests that the simulator received from `from` on and before `to`, monotonic nanoseconds.

@@ -17,6 +17,7 @@ use speedmatrix_shared::{
     event::{RunEvent, RunOutcome, SkipReason},
     plan::PlanDraft,
     stats::cell::CellStatus,
+    target::Limits,
     trace::FailureKind,
     units::Nanos,
 };
@@ -102,7 +103,7 @@ fn contexts_over_the_limit_are_skipped() {
 fn a_limit_that_nobody_told_is_learnt_from_the_refusal() {
     let sim = simulator(SimConfig { max_model_len: 4_096, ..exact(4.0) });
     let mut rig = Rig::new(&sim.base_url());
-    rig.adjust = |facts| facts.limits = Default::default();
+    rig.adjust = |facts| facts.limits = Limits::default();
     let plan = PlanDraft { prefill_contexts: "none".into(), ..draft("1K,4000,8K", "1,2", "1s", "256") };
     let seen = rig.run(plan);
     assert_eq!(seen.outcome, RunOutcome::Finished);
@@ -133,6 +134,18 @@ fn streams_that_fall_silent_are_given_up_after_the_idle_limit() {
     assert_eq!(seen.outcome, RunOutcome::Finished);
     let result = seen.result("decode-1K-2");
     assert_eq!(result.status, CellStatus::Failed(FailureKind::Stalled), "{result:#?}");
+}
+
+#[test]
+fn a_scout_that_a_busy_server_refuses_is_sent_again() {
+    // The first request is the calibration's, the second the scout.
+    let sim = simulator(with_script("503,at:2"));
+    let plan = PlanDraft { prefill_contexts: "none".into(), ..draft("1K", "1", "1s", "256") };
+    let seen = Rig::new(&sim.base_url()).run(plan);
+    assert_eq!(seen.outcome, RunOutcome::Finished);
+    let result = seen.result("decode-1K-1");
+    assert!(!result.status.is_failed(), "{result:#?}");
+    assert_eq!(result.stats.requests.unwrap().failed, 0);
 }
 
 #[test]
