@@ -63,7 +63,8 @@ pub(super) async fn begin(
     let outlets = Outlets { facts: facts_in, gauge: hub.gauge(), stop: stop.clone() };
     *runs.slot() = Slot::Taken(Active { hub, stop: stop.clone(), ended });
     let (patience, serving) = (Patience::default(), Handle::current());
-    let outcome = spawn(Job { plan, run: run.clone(), target, facts, clock, patience, serving }, outlets);
+    let job = Job { plan, run: run.clone(), target, facts, clock, patience, serving };
+    let outcome = on_own_thread(move || measure(job, outlets));
     let runs = Arc::clone(runs);
     tokio::spawn(async move {
         tell_all(teller, facts_out, outcome, stop).await;
@@ -105,24 +106,24 @@ async fn tell_all(
     }
 }
 
-/// Measures on a thread and a runtime of their own, so that no browser can delay a stamp.
-fn spawn(job: Job, outlets: Outlets) -> oneshot::Receiver<RunOutcome> {
+/// Works on a thread of its own. A panic there is a failed run, not the agent's end.
+fn on_own_thread(work: impl FnOnce() -> RunOutcome + Send + 'static) -> oneshot::Receiver<RunOutcome> {
     let (sender, outcome) = oneshot::channel();
-    let failed = |reason: String| RunOutcome::Failed { reason };
-    let work = move || {
-        let measured = catch_unwind(AssertUnwindSafe(|| measure(job, outlets)));
-        let outcome = measured.unwrap_or_else(|panic| {
-            failed(format!("a fault in Speedmatrix ended the run ({}): please report it", words(panic.as_ref())))
+    let guarded = move || {
+        let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+            let words = words(panic.as_ref());
+            RunOutcome::Failed { reason: format!("a fault in Speedmatrix ended the run ({words}): please report it") }
         });
         drop(sender.send(outcome));
     };
     // Without a thread the sender is dropped, which `tell_all` takes for a failed run.
-    if let Err(error) = std::thread::Builder::new().name("measure".into()).spawn(work) {
+    if let Err(error) = std::thread::Builder::new().name("measure".into()).spawn(guarded) {
         tracing::error!("no thread to measure on: {error}");
     }
     outcome
 }
 
+/// Measures on a runtime of its own, so that no browser can delay a stamp.
 fn measure(job: Job, outlets: Outlets) -> RunOutcome {
     let workers = available_parallelism().map_or(1, |cores| cores.get().saturating_sub(1)).clamp(1, MAX_WORKERS);
     let runtime =
@@ -149,5 +150,21 @@ fn origin(facts: &TargetFacts) -> Origin {
     match &facts.simulated {
         Some(simulated) => Origin::Simulated { clock_factor: simulated.clock_factor },
         None => Origin::Measured,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_fault_while_measuring_is_a_failed_run() {
+        let check = async |work: fn() -> RunOutcome, wanted: &str| {
+            assert_eq!(format!("{:?}", on_own_thread(work).await.unwrap()), wanted);
+        };
+        check(|| RunOutcome::Finished, "Finished").await;
+        let said = "Failed { reason: \"a fault in Speedmatrix ended the run (broken): please report it\" }";
+        check(|| panic!("broken"), said).await;
+        check(|| panic!("bro{}", "ken"), said).await;
     }
 }
