@@ -12,6 +12,7 @@ use speedmatrix_shared::{
 };
 
 use super::scale::{Range, step};
+use crate::parts::icon::Icon;
 
 /// A mark in the cell that is more than a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct Flag {
     pub text: String,
     /// Class in the style sheet.
     pub class: &'static str,
+    /// Its picture.
+    pub icon: Icon,
 }
 
 /// What a cell shows.
@@ -143,8 +146,9 @@ fn second_line(result: &CellResult, metric: &Metric) -> String {
 fn flag(status: CellStatus) -> Option<Flag> {
     match status {
         CellStatus::Valid => None,
-        failed if failed.is_failed() => Some(Flag { text: failed.label(), class: "flag bad" }),
-        other => Some(Flag { text: other.label(), class: "flag" }),
+        failed if failed.is_failed() => Some(Flag { text: failed.label(), class: "flag bad", icon: Icon::Cross }),
+        CellStatus::RequestsQueued => Some(Flag { text: status.label(), class: "flag", icon: Icon::Queue }),
+        other => Some(Flag { text: other.label(), class: "flag", icon: Icon::Warning }),
     }
 }
 
@@ -161,7 +165,8 @@ fn is_odd(finding: &Finding) -> bool {
 fn sentence(id: CellId, result: &CellResult, look: Look<'_>) -> String {
     let metric = look.metric;
     let text = |key: &str| metric::by_key(key).map_or_else(|| format::MISSING.to_owned(), |other| other.text(result));
-    let mut parts = vec![format!("{} tokens per second", text("total_tok_s")), format!("{} to first token", text("ttft"))];
+    let mut parts =
+        vec![format!("{} tokens per second", text("total_tok_s")), format!("{} to first token", text("ttft"))];
     if !matches!(metric.key, "total_tok_s" | "ttft") {
         parts.push(format!("{} {}", metric.label.to_lowercase(), with_unit(metric, (metric.get)(result))));
     }

@@ -90,7 +90,7 @@ pub fn plot(spec: &Spec, curves: &[Curve]) -> impl IntoView + use<> {
     };
     let x_ticks = thin_out(spec.x_ticks.clone(), x, 34.0);
     let lines: Vec<_> = curves.iter().map(|curve| draw(curve, [x, y], frame)).collect();
-    let labels = labels(curves, y, frame);
+    let labels = labels(curves, [x, y], frame);
     let (y_word, x_word, describes) = (spec.y_word, spec.x_word, spec.describes.clone());
     Either::Right(view! {
         <svg class="plot" viewBox=frame.view_box() role="img" aria-label=describes>
@@ -103,6 +103,9 @@ pub fn plot(spec: &Spec, curves: &[Curve]) -> impl IntoView + use<> {
     })
 }
 
+/// Pixels beside a point that its text takes.
+const TEXT_ROOM: f64 = 24.0;
+
 fn draw(curve: &Curve, [x, y]: [Axis; 2], frame: Frame) -> impl IntoView + use<> {
     let places: Vec<(f64, f64)> = curve.points.iter().map(|point| (x.at(point.x), y.at(point.y))).collect();
     let line = path(places.iter().copied().map(Some));
@@ -112,18 +115,17 @@ fn draw(curve: &Curve, [x, y]: [Axis; 2], frame: Frame) -> impl IntoView + use<>
         }
         _ => None,
     };
-    let befores = std::iter::once(None).chain(places.clone().into_iter().map(Some));
     let points: Vec<_> = curve
         .points
         .iter()
-        .zip(places)
-        .zip(befores)
-        .map(|((point, (cx, cy)), before)| {
+        .zip(&places)
+        .map(|(point, &(cx, cy))| {
             let ring = point.ringed.then(|| view! { <circle class="ring" cx=cx cy=cy r=6></circle> });
             let text = (!point.text.is_empty()).then(|| {
                 let anchor = anchor(cx, frame);
                 // Beside a falling line there is room below, beside a rising one above.
-                let falls = before.is_some_and(|(_, before)| before < cy - 4.0);
+                let before = places.iter().rev().find(|(x, _)| *x < cx - TEXT_ROOM);
+                let falls = before.is_some_and(|(_, before)| *before < cy - 4.0);
                 let y = if falls { cy + 19.0 } else { cy - 9.0 };
                 view! { <text class="label ink" x=cx y=y text-anchor=anchor>{point.text.clone()}</text> }
             });
@@ -145,26 +147,27 @@ fn draw(curve: &Curve, [x, y]: [Axis; 2], frame: Frame) -> impl IntoView + use<>
 
 /// Texts at the edges of the field stay inside it.
 fn anchor(x: f64, frame: Frame) -> &'static str {
-    if x - frame.left < 24.0 {
+    if x - frame.left < TEXT_ROOM {
         "start"
-    } else if frame.right - x < 24.0 {
+    } else if frame.right - x < TEXT_ROOM {
         "end"
     } else {
         "middle"
     }
 }
 
-fn labels(curves: &[Curve], y: Axis, frame: Frame) -> Vec<AnyView> {
-    let named: Vec<(&Curve, f64)> = curves
+/// Each line's name beside its last point, moved apart where they would touch.
+fn labels(curves: &[Curve], [x, y]: [Axis; 2], frame: Frame) -> Vec<AnyView> {
+    let named: Vec<(&Curve, &Point)> = curves
         .iter()
         .filter(|curve| !curve.label.is_empty())
-        .filter_map(|curve| curve.points.last().map(|last| (curve, y.at(last.y))))
+        .filter_map(|curve| curve.points.last().map(|last| (curve, last)))
         .collect();
-    let places: Vec<f64> = named.iter().map(|(_, place)| *place).collect();
+    let places: Vec<f64> = named.iter().map(|(_, last)| y.at(last.y)).collect();
     let places = spread(&places, 13.0, frame.bottom);
-    let label = |((curve, _), place): ((&Curve, f64), f64)| {
+    let label = |((curve, last), place): ((&Curve, &Point), f64)| {
         let (class, text) = (format!("label {}", curve.class), curve.label.clone());
-        view! { <text class=class x=frame.right + 10.0 y=place + 4.0>{text}</text> }.into_any()
+        view! { <text class=class x=x.at(last.x) + 10.0 y=place + 4.0>{text}</text> }.into_any()
     };
     named.into_iter().zip(places).map(label).collect()
 }

@@ -13,7 +13,7 @@ use super::cell::{self, CellView, Look, Ranges};
 use crate::{
     browser,
     live::LiveRun,
-    parts::icon::{Icon, icon},
+    parts::icon::icon,
     query::{RunView, Scope},
 };
 
@@ -60,7 +60,12 @@ impl Layout {
 }
 
 /// Where a key leads from a cell; `None` if the key means nothing here.
-fn step_to(key: &str, with_ctrl: Ctrl, (row, column): (usize, usize), (rows, columns): (usize, usize)) -> Option<(usize, usize)> {
+fn step_to(
+    key: &str,
+    with_ctrl: Ctrl,
+    (row, column): (usize, usize),
+    (rows, columns): (usize, usize),
+) -> Option<(usize, usize)> {
     let (last_row, last_column) = (rows.saturating_sub(1), columns.saturating_sub(1));
     Some(match (key, with_ctrl) {
         ("ArrowRight", _) => (row, (column + 1).min(last_column)),
@@ -107,7 +112,9 @@ impl Grid {
             Scope::Row => ranges.rows.get(row).copied().flatten(),
             Scope::Column => ranges.columns.get(column).copied().flatten(),
         });
-        let Some(place) = self.layout.with_value(|layout| layout.place(row, column)) else { return CellView::default() };
+        let Some(place) = self.layout.with_value(|layout| layout.place(row, column)) else {
+            return CellView::default();
+        };
         self.run.state.with(|state| {
             let Some(cell) = state.cells.get(place) else { return CellView::default() };
             // Only the running cell listens to the gauge: it alone changes ten times a second.
@@ -141,7 +148,8 @@ pub fn Heat(
     view: Memo<RunView>,
 ) -> impl IntoView {
     let layout = StoredValue::new(run.state.with_untracked(Layout::of));
-    let ranges = Memo::new(move |_| run.state.with(|state| layout.with_value(|layout| layout.ranges(state, view.get()))));
+    let ranges =
+        Memo::new(move |_| run.state.with(|state| layout.with_value(|layout| layout.ranges(state, view.get()))));
     let orders = Memo::new(move |_| run.state.with(out_of_order));
     let grid = Grid { run, view, layout, ranges, orders, stop: RwSignal::new((0, 0)), read: RwSignal::new(None) };
     let (contexts, levels) = layout.with_value(|layout| (layout.contexts.clone(), layout.levels.clone()));
@@ -233,20 +241,23 @@ fn inner(cell: &CellView) -> impl IntoView + use<> {
     let flag = cell.flag.clone().map(|flag| {
         view! {
             <span class=flag.class>
-                {icon(if flag.class == "flag" { Icon::Queue } else { Icon::Cross })}
+                {icon(flag.icon)}
                 {flag.text}
             </span>
         }
     });
+    // The cell's name says all of this, in words.
     view! {
-        {cell.odd.then(|| view! { <span class="odd"></span> })}
-        {cell.few.then(|| view! { <span class="few"></span> })}
-        <span class="v">
-            {(running && cell.value.is_empty()).then(|| view! { <span class="dot"></span> })}
-            {cell.value.clone()}
+        <span aria-hidden="true">
+            {cell.odd.then(|| view! { <span class="odd"></span> })}
+            {cell.few.then(|| view! { <span class="few"></span> })}
+            <span class="v">
+                {(running && cell.value.is_empty()).then(|| view! { <span class="dot"></span> })}
+                {cell.value.clone()}
+            </span>
+            {flag}
+            <span class="s">{cell.second.clone()}</span>
         </span>
-        {flag}
-        <span class="s">{cell.second.clone()}</span>
     }
 }
 
@@ -254,7 +265,10 @@ fn inner(cell: &CellView) -> impl IntoView + use<> {
 #[component]
 fn ReadOut(grid: Grid) -> impl IntoView {
     let sentence = Memo::new(move |_| {
-        grid.read.get().map(|(row, column)| grid.cell_view(row, column).sentence).filter(|sentence| !sentence.is_empty())
+        grid.read
+            .get()
+            .map(|(row, column)| grid.cell_view(row, column).sentence)
+            .filter(|sentence| !sentence.is_empty())
     });
     let findings = Memo::new(move |_| {
         let place = grid.read.get().and_then(|(row, column)| grid.layout.with_value(|l| l.place(row, column)))?;

@@ -116,13 +116,27 @@ fn NotFound(id: String) -> impl IntoView {
     }
 }
 
+/// How the parts are ordered. It is decided once, so that nothing moves when a run ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// Whoever opens a running run wants to see its matrix.
+    MatrixFirst,
+    /// Conditions before numbers.
+    Report,
+}
+
+impl Order {
+    fn of(state: &RunState) -> Self {
+        if state.status == RunStatus::Running { Self::MatrixFirst } else { Self::Report }
+    }
+}
+
 #[component]
 fn Report(run: LiveRun) -> impl IntoView {
     let query = use_query_map();
     let shown = Memo::new(move |_| query.with(|query| RunView::read(|key| query.get(key))));
     Effect::new(move |_| browser::set_title(&run.state.with(RunState::title)));
-    // Whoever opens a running run wants its matrix first. The order then stays, so that nothing moves at its end.
-    let live_first = run.state.with_untracked(|state| state.status == RunStatus::Running);
+    let order = run.state.with_untracked(Order::of);
     let overview = move || {
         view! {
             <section id="overview" aria-label="Overview">
@@ -137,7 +151,7 @@ fn Report(run: LiveRun) -> impl IntoView {
             <MeasurementsSection run/>
         }
     };
-    let parts = if live_first {
+    let parts = if order == Order::MatrixFirst {
         Either::Left(view! {
             <DecodeSection run view=shown/>
             <Log run/>
@@ -159,7 +173,7 @@ fn Report(run: LiveRun) -> impl IntoView {
     view! {
         <RunHead run/>
         <LivePart run/>
-        <Sections run/>
+        <Sections run order/>
         {parts}
         <Foot run/>
     }
@@ -167,17 +181,19 @@ fn Report(run: LiveRun) -> impl IntoView {
 
 /// Links to the sections of the report that this run has.
 #[component]
-fn Sections(run: LiveRun) -> impl IntoView {
+fn Sections(run: LiveRun, order: Order) -> impl IntoView {
     let has = |phase| run.state.with_untracked(|state| state.cells_of(phase).next().is_some());
     let curves = has(Phase::Decode) && run.state.with_untracked(|state| state.plan.concurrency().len() > 1);
-    let links = [
-        ("overview", "Overview", true),
-        ("prefill", "Prefill", has(Phase::Prefill)),
-        ("decode", "Sustained decode", has(Phase::Decode)),
-        ("charts", "Charts", curves),
-        ("all", "All measurements", true),
-        ("notes", "Notes", true),
-    ];
+    let overview = ("overview", "Overview", true);
+    let prefill = ("prefill", "Prefill", has(Phase::Prefill));
+    let decode = ("decode", "Sustained decode", has(Phase::Decode));
+    let charts = ("charts", "Charts", curves);
+    let all = ("all", "All measurements", true);
+    let notes = ("notes", "Notes", true);
+    let links = match order {
+        Order::MatrixFirst => [decode, prefill, charts, all, overview, notes],
+        Order::Report => [overview, prefill, decode, charts, all, notes],
+    };
     let link = |(id, words, _)| view! { <a href=format!("#{id}") rel="external">{words}</a> };
     view! {
         <nav class="subnav" aria-label="Sections">
@@ -227,5 +243,9 @@ fn measured(state: &RunState) -> String {
     let results = || state.cells.iter().filter_map(Cell::result);
     let tokens: u64 = results().filter_map(|result| result.stats.output_tokens).sum();
     let count = results().count() as u64;
-    format!("{} measurements · {} output tokens in the decode matrix", format::count(Some(count)), format::count(Some(tokens)))
+    format!(
+        "{} measurements · {} output tokens in the decode matrix",
+        format::count(Some(count)),
+        format::count(Some(tokens))
+    )
 }

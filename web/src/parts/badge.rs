@@ -57,7 +57,8 @@ pub fn status_badge(status: &RunStatus) -> impl IntoView + use<> {
 /// How many cells have something to look at.
 pub fn flagged_badge(flagged: usize) -> Option<impl IntoView + use<>> {
     let noun = if flagged == 1 { "cell" } else { "cells" };
-    (flagged > 0).then(|| view! { <span class="badge warn">{icon(Icon::Warning)}{format!("{flagged} {noun} flagged")}</span> })
+    (flagged > 0)
+        .then(|| view! { <span class="badge warn">{icon(Icon::Warning)}{format!("{flagged} {noun} flagged")}</span> })
 }
 
 #[cfg(test)]
@@ -67,7 +68,9 @@ mod tests {
     #[test]
     fn simulated_numbers_say_so() {
         assert_eq!(simulated_words(40.0), "Simulated ×40 clock");
-        assert!(simulated_sentence(Some(Origin::Simulated { clock_factor: 40.0 })).is_some_and(|s| s.contains("40 times")));
+        assert!(
+            simulated_sentence(Some(Origin::Simulated { clock_factor: 40.0 })).is_some_and(|s| s.contains("40 times"))
+        );
         assert_eq!(simulated_sentence(Some(Origin::Measured)), None);
     }
 }

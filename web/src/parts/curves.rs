@@ -105,9 +105,9 @@ pub fn CurvesSection(
     /// The run.
     run: LiveRun,
 ) -> impl IntoView {
-    let has_curves = run.state.with_untracked(|state| {
-        state.plan.concurrency().len() > 1 && state.cells_of(Phase::Decode).next().is_some()
-    });
+    let has_curves = run
+        .state
+        .with_untracked(|state| state.plan.concurrency().len() > 1 && state.cells_of(Phase::Decode).next().is_some());
     has_curves.then(|| {
         view! {
             <section id="charts" aria-labelledby="charts-title">

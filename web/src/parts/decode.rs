@@ -9,7 +9,8 @@ use speedmatrix_shared::{
     finding::run::out_of_order,
     id::Phase,
     metric::{METRICS, Metric},
-    state::RunState,
+    state::{Cell, RunState},
+    stats::cell::CellStatus,
 };
 
 use super::{
@@ -139,7 +140,8 @@ fn ScopeChoice(view: Memo<RunView>) -> impl IntoView {
 #[component]
 fn Legend(run: LiveRun, view: Memo<RunView>) -> impl IntoView {
     let layout = StoredValue::new(run.state.with_untracked(Layout::of));
-    let ranges = Memo::new(move |_| run.state.with(|state| layout.with_value(|layout| layout.ranges(state, view.get()))));
+    let ranges =
+        Memo::new(move |_| run.state.with(|state| layout.with_value(|layout| layout.ranges(state, view.get()))));
     let marks = Memo::new(move |_| run.state.with(Marks::of));
     view! {
         <div class="legend">
@@ -171,12 +173,13 @@ struct Marks {
 
 impl Marks {
     fn of(state: &RunState) -> Self {
+        let results = || state.cells_of(Phase::Decode).filter_map(Cell::result);
         let look = Look { metric: RunView::read(|_| None).metric(), range: None, gauge: None, order: None };
         let shown: Vec<_> = state.cells_of(Phase::Decode).map(|cell| cell::view(cell, look)).collect();
         Self {
             few: shown.iter().any(|cell| cell.few),
             odd: shown.iter().any(|cell| cell.odd) || !out_of_order(state).is_empty(),
-            queued: shown.iter().any(|cell| cell.flag.as_ref().is_some_and(|flag| flag.class == "flag")),
+            queued: results().any(|result| result.status == CellStatus::RequestsQueued),
         }
     }
 }

@@ -1,11 +1,7 @@
 //! The export menu: the run as a file.
 
 use leptos::{ev::KeyboardEvent, prelude::*};
-use speedmatrix_shared::{
-    api,
-    export::ExportFormat,
-    id::RunId,
-};
+use speedmatrix_shared::{api, export::ExportFormat, id::RunId};
 
 use super::{
     icon::{Icon, icon},

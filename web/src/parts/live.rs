@@ -40,7 +40,8 @@ pub fn LivePart(
     move || {
         running.get().then(|| {
             view! {
-                <section id="live" aria-label="Live" class=stale data-testid="live">
+                <section id="live" aria-labelledby="live-title" class=stale data-testid="live">
+                    <h2 id="live-title" class="sr">"Live"</h2>
                     <Announcer run/>
                     <LiveBar run/>
                     <div class="live">
@@ -183,7 +184,9 @@ fn RunningCell(run: LiveRun) -> impl IntoView {
     let window_s = run.state.with_untracked(|state| state.plan.duration().as_secs_f64());
     let waits = move || match cell.get() {
         None => "Between two cells.".to_owned(),
-        Some(_) => gauge.with(|gauge| gauge.as_ref().map_or_else(|| "Starting.".to_owned(), |gauge| waits(gauge, window_s))),
+        Some(_) => {
+            gauge.with(|gauge| gauge.as_ref().map_or_else(|| "Starting.".to_owned(), |gauge| waits(gauge, window_s)))
+        }
     };
     view! {
         <div class="panel pad" data-testid="running-cell">

@@ -265,7 +265,11 @@ fn PromptChoice(form: Form) -> impl IntoView {
     let field = Field::Prompts;
     let choices = [
         ("shared", "Shared", "one document for all requests, in the cache before the cell: decoding alone is measured"),
-        ("unique", "Unique", "a document per request slot, each in the cache before the cell: the cache must hold them all"),
+        (
+            "unique",
+            "Unique",
+            "a document per request slot, each in the cache before the cell: the cache must hold them all",
+        ),
         ("cold", "Cold", "a fresh document per request: reading and writing compete, as with new users"),
     ];
     let choice = move |(value, word, says): (&'static str, &'static str, &'static str)| {

@@ -10,7 +10,7 @@ use speedmatrix_shared::{
 
 use super::{
     copy::CopyButton,
-    field::{Form, input_id},
+    field::{Form, capitalised, input_id},
     icon::{Icon, icon},
     probe::Probe,
 };
@@ -180,7 +180,10 @@ fn sums(plan: Option<&RunPlan>) -> Vec<(&'static str, String)> {
     vec![
         ("Decode cells", format::count(count(Phase::Decode))),
         ("Prefill rows", format::count(count(Phase::Prefill))),
-        ("Time per cell", plan.map_or_else(missing, |plan| format::duration_words(Some(plan.duration().as_secs_f64())))),
+        (
+            "Time per cell",
+            plan.map_or_else(missing, |plan| format::duration_words(Some(plan.duration().as_secs_f64()))),
+        ),
         ("Takes about", time),
     ]
 }
@@ -190,7 +193,7 @@ fn sums(plan: Option<&RunPlan>) -> Vec<(&'static str, String)> {
 fn Problems(form: Form) -> impl IntoView {
     let problem = |error: FieldError| {
         let go = move |_| browser::focus(&input_id(error.field));
-        view! { <li><button type="button" on:click=go>{error.message}</button></li> }
+        view! { <li><button type="button" on:click=go>{capitalised(&error.message)}</button></li> }
     };
     move || {
         let problems = form.shown_problems();
