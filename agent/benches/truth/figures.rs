@@ -60,12 +60,9 @@ fn stamps(figures: &mut Vec<Figure>, (streams, requests, tokens): (u32, u32, u32
     let truth = sim.log()?;
     let name = format!("{streams} streams");
     failures(figures, &name, &ours);
-    let ends: [(&str, fn(&Row, &Truth) -> Option<f64>); 2] = [
-        ("first token", |row, truth| Some(millis(row.first, truth.first_token.as_ref()?.monotonic_ns))),
-        ("last token", |row, truth| Some(millis(row.last, truth.last_token.as_ref()?.monotonic_ns))),
-    ];
-    for (end, error) in ends {
-        let errors = errors(&ours, &truth, error);
+    let first = errors(&ours, &truth, |row, truth| Some(millis(row.first, truth.first_token.as_ref()?.monotonic_ns)));
+    let last = errors(&ours, &truth, |row, truth| Some(millis(row.last, truth.last_token.as_ref()?.monotonic_ns)));
+    for (end, errors) in [("first token", first), ("last token", last)] {
         let mut row = |share, bound| {
             let name = format!("{name}: {end} stamp error p{:.0}", share * 100.0);
             figures.push(at_most(name, bound, "ms", quantile(&errors, share)));

@@ -19,8 +19,10 @@ const DOCUMENT_LIMIT_BYTES: usize = 64 << 20;
 
 /// An answer being read.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct Answer<'a> {
     status: StatusCode,
+    headers: &'a HeaderMap,
+    failures: &'a Failures,
     form: Form,
 }
 
@@ -33,9 +35,9 @@ enum Form {
     Error(Vec<u8>),
 }
 
-impl Answer {
+impl<'a> Answer<'a> {
     /// An answer with this head.
-    pub(super) fn new(status: StatusCode, headers: &HeaderMap) -> Self {
+    pub(super) fn new(status: StatusCode, headers: &'a HeaderMap, failures: &'a Failures) -> Self {
         let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let form = if !status.is_success() {
             Form::Error(Vec::new())
@@ -44,7 +46,7 @@ impl Answer {
         } else {
             Form::Unsure
         };
-        Self { status, form }
+        Self { status, headers, failures, form }
     }
 
     /// Takes the bytes of one frame. Fails when a bound is broken.
@@ -54,7 +56,6 @@ impl Answer {
         read: Read,
         record: &mut Record,
         counters: &SlotCounters,
-        failures: &Failures,
     ) -> Result<(), RequestFailure> {
         if matches!(self.form, Form::Unsure)
             && let Some(first) = bytes.trim_ascii_start().first()
@@ -62,7 +63,7 @@ impl Answer {
             let document = matches!(first, b'{' | b'[' | b'<');
             self.form = if document { Form::Document(Vec::new()) } else { Form::Stream(Sse::default()) };
         }
-        let broken = |text: &str| failures.of(FailureKind::Protocol, Some(self.status), text);
+        let broken = |text: &str| self.failures.of(FailureKind::Protocol, Some(self.status), text);
         match &mut self.form {
             Form::Unsure => Ok(()),
             Form::Stream(sse) => {
@@ -95,7 +96,6 @@ impl Answer {
         read: Read,
         record: &mut Record,
         counters: &SlotCounters,
-        (headers, failures): (&HeaderMap, &Failures),
     ) -> Closing {
         match &mut self.form {
             Form::Stream(sse) if closing != Closing::Cut => {
@@ -106,12 +106,12 @@ impl Answer {
             }
             // However the body ended, the status is the news.
             Form::Error(body) if closing != Closing::Cut => {
-                Closing::Broken(failures.status(self.status, headers, body))
+                Closing::Broken(self.failures.status(self.status, self.headers, body))
             }
             Form::Document(document) if closing == Closing::Whole => {
                 let start = document.get(..ERROR_LIMIT_BYTES).unwrap_or(document);
                 if looks_like_page(&String::from_utf8_lossy(start)) {
-                    return Closing::Broken(failures.page(self.status, start));
+                    return Closing::Broken(self.failures.page(self.status, start));
                 }
                 record.document(document, read);
                 if record.skipped_events == 0 {
@@ -119,7 +119,7 @@ impl Answer {
                 }
                 let start = document.get(..ERROR_LIMIT_BYTES).unwrap_or(document);
                 let text = format!("neither a stream nor a JSON document came: {}", String::from_utf8_lossy(start));
-                Closing::Broken(failures.of(FailureKind::NotAStream, Some(self.status), &text))
+                Closing::Broken(self.failures.of(FailureKind::NotAStream, Some(self.status), &text))
             }
             _ => closing,
         }

@@ -117,13 +117,15 @@ fn bearer(key: &str) -> Option<HeaderValue> {
     Some(value)
 }
 
+type Io = http1::Connection<TokioIo<Transport>, SendBody>;
+
 /// An open connection. The task that uses it drives it: no second task, no hand-over between bytes and reader, so the
 /// socket's latest read is the one that a frame came with.
 #[derive(Debug)]
 pub(crate) struct Link {
     sender: http1::SendRequest<SendBody>,
     /// `None` once it is closed: hyper tells its other half so by being dropped.
-    io: Option<Pin<Box<http1::Connection<TokioIo<Transport>, SendBody>>>>,
+    io: Option<Pin<Box<Io>>>,
     /// The socket's notes.
     pub(crate) notes: Arc<Notes>,
 }

@@ -230,7 +230,7 @@ impl Exchange<'_> {
             tried.attempt.closing = Closing::Broken(failure);
             return Fate::Close;
         }
-        let mut answer = Answer::new(head.status, &head.headers);
+        let mut answer = Answer::new(head.status, &head.headers, self.failures);
         let notes = Arc::clone(&link.notes);
         let closing = loop {
             let frame = patience
@@ -243,7 +243,7 @@ impl Exchange<'_> {
                 Ok(Some(Ok(frame))) => {
                     let Some(bytes) = frame.data_ref() else { continue };
                     let record = &mut tried.attempt.record;
-                    if let Err(failure) = answer.take(bytes, notes.last_read(), record, self.counters, self.failures) {
+                    if let Err(failure) = answer.take(bytes, notes.last_read(), record, self.counters) {
                         break Closing::Broken(failure);
                     }
                     if record.progress != Progress::Running {
@@ -256,13 +256,7 @@ impl Exchange<'_> {
             }
         };
         let whole = closing == Closing::Whole;
-        tried.attempt.closing = answer.finish(
-            closing,
-            notes.last_read(),
-            &mut tried.attempt.record,
-            self.counters,
-            (&head.headers, self.failures),
-        );
+        tried.attempt.closing = answer.finish(closing, notes.last_read(), &mut tried.attempt.record, self.counters);
         if whole && tried.attempt.record.error.is_none() { rest(link, &mut body).await } else { Fate::Close }
     }
 

@@ -9,6 +9,7 @@ pub use self::openai_chat::decode;
 
 /// What a data event is.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "one lives at a time, on the stack; a box would allocate per token")]
 pub enum Decoded<'a> {
     /// A chunk of the answer.
     Delta(Delta<'a>),

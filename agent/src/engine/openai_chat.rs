@@ -108,12 +108,12 @@ struct PromptDetails {
 /// llama.cpp's own counters; its last chunk carries them even where no usage was asked for.
 #[derive(Deserialize)]
 struct Timings {
-    #[serde(default)]
-    prompt_n: Count,
-    #[serde(default)]
-    cache_n: Count,
-    #[serde(default)]
-    predicted_n: Count,
+    #[serde(default, rename = "prompt_n")]
+    computed: Count,
+    #[serde(default, rename = "cache_n")]
+    cached: Count,
+    #[serde(default, rename = "predicted_n")]
+    predicted: Count,
 }
 
 /// Reads the data of one event, or a whole answer that was not streamed. `scratch` holds a repaired copy where the bytes are not proper JSON (half a surrogate
@@ -209,15 +209,10 @@ fn report(usage: Usage) -> UsageReport {
     }
 }
 
-fn timings_report(timings: Timings) -> Option<UsageReport> {
-    let completion_tokens = timings.predicted_n.0?;
-    let prompt_tokens = timings.prompt_n.0.map(|computed| computed + timings.cache_n.0.unwrap_or(0));
-    Some(UsageReport {
-        prompt_tokens,
-        completion_tokens: Some(completion_tokens),
-        reasoning_tokens: None,
-        cached_tokens: timings.cache_n.0,
-    })
+fn timings_report(Timings { computed, cached, predicted }: Timings) -> Option<UsageReport> {
+    let completion_tokens = Some(predicted.0?);
+    let prompt_tokens = computed.0.map(|computed| computed.saturating_add(cached.0.unwrap_or(0)));
+    Some(UsageReport { prompt_tokens, completion_tokens, reasoning_tokens: None, cached_tokens: cached.0 })
 }
 
 /// An error member of whatever shape, or a whole object that is one (vLLM before 0.10).

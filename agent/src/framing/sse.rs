@@ -229,13 +229,13 @@ impl Events<'_, '_> {
                 self.bytes = &[];
                 return Ok(None);
             };
-            let (head, rest) = self.bytes.split_at(end);
+            let (piece, rest) = self.bytes.split_at(end);
             let held = std::mem::take(&mut decoder.line);
             let joined;
             let line = if held.is_empty() {
-                head
+                piece
             } else {
-                joined = [held.as_slice(), head].concat();
+                joined = [held.as_slice(), piece].concat();
                 joined.as_slice()
             };
             let line = decoder.without_bom(line);

@@ -1,6 +1,12 @@
 //! The client against the simulator: exact counts, times no shorter than the truth, every failure by its name.
 
-use std::{io::Read as _, net::TcpListener, sync::mpsc, thread::JoinHandle, time::Duration};
+use std::{
+    io::{self, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+    thread::JoinHandle,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use serde_json::json;
@@ -21,12 +27,12 @@ use tokio_util::sync::CancellationToken;
 use crate::rig::{exact, simulator};
 
 fn runtime() -> Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime")
 }
 
 fn connect(url: &str, key: &str) -> Connection {
-    let target = Target { url: parse_target(url).unwrap(), key: Secret::new(key) };
-    Connection::new(&target, Clock::start()).unwrap()
+    let target = Target { url: parse_target(url).expect("an address"), key: Secret::new(key) };
+    Connection::new(&target, Clock::start()).expect("a plain target")
 }
 
 /// A request for exactly this many tokens.
@@ -58,7 +64,7 @@ fn one(config: SimConfig, ask: Ask) -> (Outcome, SimThread) {
 }
 
 fn scripted(script: &str) -> SimConfig {
-    SimConfig { script: script.parse().unwrap(), ..exact(1.0) }
+    SimConfig { script: script.parse().expect("a script"), ..exact(1.0) }
 }
 
 #[test]
@@ -189,42 +195,47 @@ enum After {
 }
 
 /// Answers every request alike; gives the number of connections when its clients have gone.
-fn canned(after: After, requests: usize) -> (String, JoinHandle<usize>) {
-    const ANSWER: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 120\r\n\r\n\
-        data: {\"choices\":[{\"delta\":{\"content\":\"aye\"}}]}\n\n\
-        data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
+fn canned(after: After, requests: usize) -> io::Result<(String, JoinHandle<io::Result<usize>>)> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let url = format!("http://{}", listener.local_addr()?);
     let server = std::thread::spawn(move || {
         let (mut connections, mut answered) = (0, 0);
         while answered < requests {
-            let (mut io, _) = listener.accept().unwrap();
+            let (mut io, _) = listener.accept()?;
             connections += 1;
-            let mut seen = Vec::new();
-            let mut piece = [0; 4096];
-            while let Ok(n @ 1..) = io.read(&mut piece) {
-                seen.extend_from_slice(&piece[..n]);
-                // The last byte of every body here.
-                if !seen.ends_with(b"}") {
-                    continue;
-                }
-                seen.clear();
-                std::io::Write::write_all(&mut io, ANSWER.as_bytes()).unwrap();
-                answered += 1;
-                if matches!(after, After::Close) || answered == requests {
-                    break;
-                }
-            }
+            answered += answer(&mut io, after, requests - answered)?;
         }
-        connections
+        Ok(connections)
     });
-    (url, server)
+    Ok((url, server))
+}
+
+/// Answers up to `requests` of one connection; gives how many.
+fn answer(io: &mut TcpStream, after: After, requests: usize) -> io::Result<usize> {
+    const ANSWER: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 120\r\n\r\n\
+        data: {\"choices\":[{\"delta\":{\"content\":\"aye\"}}]}\n\n\
+        data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let (mut seen, mut piece, mut answered) = (Vec::new(), [0; 4_096], 0);
+    while let Ok(n @ 1..) = io.read(&mut piece) {
+        seen.extend_from_slice(&piece[..n]);
+        // The last byte of every body here.
+        if !seen.ends_with(b"}") {
+            continue;
+        }
+        seen.clear();
+        io.write_all(ANSWER.as_bytes())?;
+        answered += 1;
+        if matches!(after, After::Close) || answered == requests {
+            break;
+        }
+    }
+    Ok(answered)
 }
 
 #[test]
 fn connections_are_kept_and_stale_ones_replaced() {
     let check = |after: After, connections: usize| {
-        let (url, server) = canned(after, 3);
+        let (url, server) = canned(after, 3).unwrap();
         let mut connection = connect(&url, "");
         let (done, ended) = mpsc::sync_channel(3);
         runtime().block_on(async {
@@ -236,7 +247,7 @@ fn connections_are_kept_and_stale_ones_replaced() {
         drop(done);
         let completed = RequestEnd::Completed { finish_reason: Some("stop".into()) };
         assert_eq!(ended.iter().collect::<Vec<_>>(), vec![completed; 3]);
-        assert_eq!(server.join().unwrap(), connections);
+        assert_eq!(server.join().unwrap().unwrap(), connections);
     };
     check(After::Keep, 1);
     check(After::Close, 3);
