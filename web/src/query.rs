@@ -1,5 +1,7 @@
 //! View state in the address: any view is a URL that opens the same view elsewhere. Pure: text in, text out.
 
+use std::fmt::Write as _;
+
 use speedmatrix_shared::{
     metric::{self, Metric},
     plan::{Field, PlanDraft},
@@ -74,7 +76,7 @@ impl RunView {
         if self.scope != Scope::All {
             pairs.push(("scope", self.scope.key()));
         }
-        write(&pairs)
+        joined(&pairs)
     }
 }
 
@@ -103,10 +105,10 @@ pub fn read_draft(get: impl Fn(&str) -> Option<String>) -> PlanDraft {
 pub fn draft_query(draft: &PlanDraft) -> String {
     let filled = draft.fields().into_iter().filter(|(_, value)| !value.is_empty());
     let pairs: Vec<_> = filled.map(|(field, value)| (field_key(field), value)).collect();
-    write(&pairs)
+    joined(&pairs)
 }
 
-fn write(pairs: &[(&str, &str)]) -> String {
+fn joined(pairs: &[(&str, &str)]) -> String {
     let pairs: Vec<String> = pairs.iter().map(|(key, value)| format!("{key}={}", encode(value))).collect();
     if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
 }
@@ -118,7 +120,8 @@ fn encode(value: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-_.~,:/".contains(&byte) {
             text.push(char::from(byte));
         } else {
-            text.push_str(&format!("%{byte:02X}"));
+            // Writing into a text never fails.
+            write!(text, "%{byte:02X}").ok();
         }
     }
     text

@@ -127,7 +127,7 @@ fn finished(id: CellId, result: &CellResult, look: Look<'_>) -> CellView {
         second: second_line(result, metric),
         flag: flag(result.status),
         few: is_few(result),
-        odd: look.order.is_some() || result.findings.iter().any(is_odd),
+        odd: look.order.is_some() || is_odd(result),
         sentence: sentence(id, result, look),
     }
 }
@@ -152,14 +152,16 @@ fn flag(status: CellStatus) -> Option<Flag> {
     }
 }
 
-fn is_few(result: &CellResult) -> bool {
+/// Whether few requests finished in it.
+pub fn is_few(result: &CellResult) -> bool {
     let completed = metric::by_key("completed_requests").and_then(|metric| (metric.get)(result));
     !result.status.is_failed() && completed.is_some_and(|completed| completed < FEW_REQUESTS as f64)
 }
 
-fn is_odd(finding: &Finding) -> bool {
-    // Queued requests have a mark of their own.
-    finding.severity == Severity::Warning && finding.code != "requests_queued"
+/// Whether it has a finding that a reader should not miss. Queued requests have a mark of their own.
+pub fn is_odd(result: &CellResult) -> bool {
+    let is_odd = |finding: &Finding| finding.severity == Severity::Warning && finding.code != "requests_queued";
+    result.findings.iter().any(is_odd)
 }
 
 fn sentence(id: CellId, result: &CellResult, look: Look<'_>) -> String {
@@ -173,8 +175,9 @@ fn sentence(id: CellId, result: &CellResult, look: Look<'_>) -> String {
     parts.push(result.status.label());
     let completed = metric::by_key("completed_requests").and_then(|metric| (metric.get)(result));
     if let Some(completed) = completed {
-        let noun = if completed == 1.0 { "request" } else { "requests" };
-        parts.push(format!("{} {noun} finished", format::whole(Some(completed))));
+        let count = format::whole(Some(completed));
+        let noun = if count == "1" { "request" } else { "requests" };
+        parts.push(format!("{count} {noun} finished"));
     }
     parts.extend(look.order.map(order_words));
     format!("{}: {}", cell_words(id), parts.join(", "))
@@ -236,11 +239,10 @@ mod tests {
     }
 
     fn measured(status: CellStatus, completed: u64) -> Cell {
-        let requests = Some(RequestCounts { completed, ..RequestCounts::default() });
-        let stats = CellStats { total_tok_s: Some(1_540.5), requests, ..CellStats::default() };
-        cell(CellState::Finished {
-            result: Box::new(CellResult { status, stats, findings: Vec::new(), failures: Vec::new() }),
-        })
+        let mut result = CellResult { status, stats: CellStats::default(), findings: Vec::new(), failures: Vec::new() };
+        result.stats.total_tok_s = Some(1_540.5);
+        result.stats.requests = Some(RequestCounts { completed, ..RequestCounts::default() });
+        cell(CellState::Finished { result: Box::new(result) })
     }
 
     fn total() -> &'static Metric {

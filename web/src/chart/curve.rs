@@ -96,7 +96,7 @@ pub fn plot(spec: &Spec, curves: &[Curve]) -> impl IntoView + use<> {
         <svg class="plot" viewBox=frame.view_box() role="img" aria-label=describes>
             {grid(frame, [x, y], &x_ticks, &y_ticks)}
             <text class="tick" x=frame.left y=14 text-anchor="start">{y_word}</text>
-            <text class="tick" x=(frame.left + frame.right) / 2.0 y=frame.height - 4.0 text-anchor="middle">{x_word}</text>
+            <text class="tick" x=f64::midpoint(frame.left, frame.right) y=frame.height - 4.0 text-anchor="middle">{x_word}</text>
             {lines}
             {labels}
         </svg>

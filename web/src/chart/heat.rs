@@ -216,7 +216,6 @@ fn cell_view(grid: Grid, stops: &Selector<(usize, usize)>, row: usize, column: u
             data-cell=id
             class=move || shown.with(|cell| cell.class)
             tabindex=move || if stops.selected(&here) { "0" } else { "-1" }
-            aria-label=move || shown.with(|cell| cell.sentence.clone())
             on:focus=move |_| {
                 grid.stop.set(here);
                 grid.read.set(Some(here));
@@ -246,8 +245,8 @@ fn inner(cell: &CellView) -> impl IntoView + use<> {
             </span>
         }
     });
-    // The cell's name says all of this, in words.
     view! {
+        <span class="sr">{cell.sentence.clone()}</span>
         <span aria-hidden="true">
             {cell.odd.then(|| view! { <span class="odd"></span> })}
             {cell.few.then(|| view! { <span class="few"></span> })}

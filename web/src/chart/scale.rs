@@ -1,5 +1,7 @@
 //! From numbers to places and colours. Pure: no drawing in here.
 
+use std::fmt::Write as _;
+
 use speedmatrix_shared::metric::Better;
 
 /// Steps of the colour scale.
@@ -24,6 +26,7 @@ impl Range {
     }
 
     /// The same range, reaching down to zero.
+    #[must_use]
     pub fn from_zero(self) -> Self {
         Self { lo: self.lo.min(0.0), ..self }
     }
@@ -183,7 +186,8 @@ pub fn path(points: impl IntoIterator<Item = Option<(f64, f64)>>) -> String {
     for point in points {
         match point {
             Some((x, y)) => {
-                text.push_str(&format!("{pen}{x:.1} {y:.1}"));
+                // Writing into a text never fails.
+                write!(text, "{pen}{x:.1} {y:.1}").ok();
                 pen = "L";
             }
             None => pen = "M",
@@ -211,7 +215,7 @@ pub fn decimate(points: impl IntoIterator<Item = (f64, Option<f64>)>) -> Vec<Opt
             continue;
         };
         match &mut column {
-            Some((at, lo, hi)) if at.floor() == x.floor() => {
+            Some((at, lo, hi)) if at.floor() as i64 == x.floor() as i64 => {
                 *lo = lo.min(y);
                 *hi = hi.max(y);
             }

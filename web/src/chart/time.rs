@@ -77,7 +77,8 @@ pub fn RateChart(
     let grid = move || axes.get().map(|axes| time_grid(frame.get_untracked(), axes));
     let says = move || match drawing.with(|drawing| drawing.latest) {
         Some(rate) => format!("now {} tok/s", format::rate(Some(rate))),
-        None => "waiting for the first tokens".to_owned(),
+        None if drawing.with(|drawing| drawing.line.is_empty()) => "waiting for the first tokens".to_owned(),
+        None => String::new(),
     };
     view! {
         <figure class="chart panel" data-testid="rate-chart">

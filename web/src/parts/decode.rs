@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     chart::{
-        cell::{self, Look, Ranges, direction, step_class},
+        cell::{self, Ranges, direction, step_class},
         heat::{Heat, Layout},
         scale::{STEPS, step_starts},
     },
@@ -174,11 +174,9 @@ struct Marks {
 impl Marks {
     fn of(state: &RunState) -> Self {
         let results = || state.cells_of(Phase::Decode).filter_map(Cell::result);
-        let look = Look { metric: RunView::read(|_| None).metric(), range: None, gauge: None, order: None };
-        let shown: Vec<_> = state.cells_of(Phase::Decode).map(|cell| cell::view(cell, look)).collect();
         Self {
-            few: shown.iter().any(|cell| cell.few),
-            odd: shown.iter().any(|cell| cell.odd) || !out_of_order(state).is_empty(),
+            few: results().any(cell::is_few),
+            odd: results().any(cell::is_odd) || !out_of_order(state).is_empty(),
             queued: results().any(|result| result.status == CellStatus::RequestsQueued),
         }
     }

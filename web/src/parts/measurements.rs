@@ -5,9 +5,9 @@ use std::cmp::Ordering;
 use leptos::prelude::*;
 use speedmatrix_shared::{
     export::{self, TableRow},
-    id::{CellId, Phase},
-    metric::{self, Metric},
-    state::RunState,
+    id::Phase,
+    metric,
+    state::{Cell, RunState},
 };
 
 use crate::live::LiveRun;
@@ -63,9 +63,9 @@ struct Row {
 }
 
 fn rows(state: &RunState) -> Vec<Row> {
-    let number = |id: CellId, metric: &Metric| state.cell(id)?.result().and_then(|result| (metric.get)(result));
     let with_numbers = |row: TableRow| {
-        let numbers = metric::reference_columns().iter().map(|metric| number(row.id, metric)).collect();
+        let result = state.cell(row.id).and_then(Cell::result);
+        let numbers = metric::reference_columns().iter().map(|metric| result.and_then(metric.get)).collect();
         Row { row, numbers }
     };
     export::table(state).rows.into_iter().map(with_numbers).collect()

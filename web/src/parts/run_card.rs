@@ -24,7 +24,7 @@ pub fn run_card(run: &RunSummary) -> impl IntoView + use<> {
         <article class="run-card panel" data-testid="run-card" data-run=run.id.to_string()>
             <Mini rows=run.mini.clone()/>
             <div>
-                <h3 class="name"><a href=address(&run.id)>{run.title.clone()}</a></h3>
+                <h2 class="name"><a href=address(&run.id)>{run.title.clone()}</a></h2>
                 <p class="meta">
                     {status_badge(&run.status)}
                     {origin_badge(run.origin)}

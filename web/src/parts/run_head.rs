@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use speedmatrix_shared::{
-    api::engine_line,
+    api::{self, engine_line},
     event::{Origin, RunOutcome},
     facts::{self, Kpi},
     plan::PlanDraft,
@@ -23,7 +23,7 @@ pub fn RunHead(
     /// The run.
     run: LiveRun,
 ) -> impl IntoView {
-    let id = run.state.with_untracked(|state| state.id.clone());
+    let export = run.state.with_untracked(|state| api::path::of(api::path::EXPORT, &state.id));
     let title = Memo::new(move |_| run.state.with(RunState::title));
     let engine = Memo::new(move |_| run.state.with(|state| engine_line(state.facts.as_ref())));
     let subtitle = run.state.with_untracked(facts::subtitle);
@@ -53,7 +53,7 @@ pub fn RunHead(
                     {icon(Icon::Again)}
                     {move || again.get().words}
                 </a>
-                <ExportMenu id=id/>
+                <ExportMenu path=export/>
             </div>
         </div>
         <Outcome run/>
@@ -69,7 +69,7 @@ pub fn RunHead(
 /// What to say about a run that did not end well, with the next step.
 #[component]
 fn Outcome(run: LiveRun) -> impl IntoView {
-    let outcome = Memo::new(move |_| run.state.with(|state| ending(state)));
+    let outcome = Memo::new(move |_| run.state.with(ending));
     let again = run.state.with_untracked(again);
     move || {
         let Again { address, words } = again.clone();
