@@ -61,8 +61,8 @@ impl KvMemory {
         self.reserved_tokens -= private_tokens;
         // From the end, so that a document's tail is evicted before its beginning.
         for (index, hash) in blocks.iter().enumerate().rev() {
-            let worthless = release == Release::Forget && index >= cached;
-            self.let_go(*hash, worthless);
+            let fate = if index >= cached { release } else { Release::Keep };
+            self.let_go(*hash, fate);
         }
     }
 
@@ -79,13 +79,13 @@ impl KvMemory {
         block.holders += 1;
     }
 
-    fn let_go(&mut self, hash: u64, worthless: bool) {
+    fn let_go(&mut self, hash: u64, fate: Release) {
         let block = self.blocks.get_mut(&hash).expect("a held block is in the table");
         block.holders -= 1;
         if block.holders > 0 {
             return;
         }
-        if worthless {
+        if fate == Release::Forget {
             self.blocks.remove(&hash);
         } else {
             block.idle_since = self.next_stamp;

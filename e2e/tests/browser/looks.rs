@@ -34,7 +34,7 @@ async fn pages_fit_and_are_accessible_in_both_themes() -> Result<()> {
         for theme in ["light", "dark"] {
             for (address, ready, name) in PAGES {
                 page.goto(format!("{}{address}", rig.url)).await?;
-                page.execute("localStorage.setItem('theme', arguments[0])", vec![theme.into()]).await?;
+                page.execute("localStorage.setItem('speedmatrix.theme', arguments[0])", vec![theme.into()]).await?;
                 page.refresh().await?;
                 wait_for(&page, ready).await?;
                 check(&page, &format!("{name}-{width}-{theme}")).await?;
