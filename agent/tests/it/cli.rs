@@ -1,7 +1,5 @@
 //! The program as people start it: its manual, its sentences, its exit statuses, and what survives a kill.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::TcpListener,

@@ -1,7 +1,5 @@
 //! The HTTP interface, the live socket and the page, with real clients on port 0 against the simulator.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 use std::{net::SocketAddr, sync::Arc};
 
 use axum::{

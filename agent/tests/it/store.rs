@@ -1,7 +1,5 @@
 //! The store as its users see it: what is kept, what is refused, and that nothing is overwritten.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 use std::{fs, path::Path};
 
 use rusqlite::Connection;
