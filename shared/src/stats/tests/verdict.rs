@@ -64,6 +64,15 @@ fn steady_slots_are_valid() {
 }
 
 #[test]
+fn a_window_without_a_token_is_never_valid() {
+    let mut case = Case::new(2, |_| STEADY);
+    for trace in &mut case.traces {
+        trace.arrivals.retain(|arrival| arrival.at < WINDOW.start);
+    }
+    case.check(CellStatus::Failed(FailureKind::Stalled));
+}
+
+#[test]
 fn slow_admissions_of_restarts_are_no_queue() {
     // As 1019K × 2: every request needs 3 s to its first token, and one of 17 s leaves 15 % of the slots without one.
     let long =
