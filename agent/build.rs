@@ -21,12 +21,8 @@ fn main() -> Result<()> {
     println!("cargo::rerun-if-env-changed=REQUIRE_WEB");
     let page = page()?;
     let index = page.join("index.html");
-    let html =
-        fs::read_to_string(&index).with_context(|| format!("cannot read {}", index.display()))?;
-    println!(
-        "cargo::rustc-env=CSP_SCRIPT_HASHES={}",
-        script_hashes(&html).join(" ")
-    );
+    let html = fs::read_to_string(&index).with_context(|| format!("cannot read {}", index.display()))?;
+    println!("cargo::rustc-env=CSP_SCRIPT_HASHES={}", script_hashes(&html).join(" "));
     memory_serve::load_directory(page);
     Ok(())
 }
@@ -44,14 +40,14 @@ fn page() -> Result<PathBuf> {
     if built.join("index.html").exists() {
         return Ok(built);
     }
-    ensure!(
-        env::var_os("REQUIRE_WEB").is_none(),
-        "no page in {}: build it with `cargo xtask build`",
-        built.display()
-    );
+    ensure!(env::var_os("REQUIRE_WEB").is_none(), "no page in {}: build it with `cargo xtask build`", built.display());
     let stub = Path::new(&env::var("OUT_DIR")?).join("stub");
-    fs::create_dir_all(&stub)?;
-    fs::write(stub.join("index.html"), STUB)?;
+    let index = stub.join("index.html");
+    // memory-serve has cargo watch the stub too: written at each run, it would always look changed.
+    if !fs::read_to_string(&index).is_ok_and(|there| there == STUB) {
+        fs::create_dir_all(&stub)?;
+        fs::write(index, STUB)?;
+    }
     Ok(stub)
 }
 
@@ -63,7 +59,5 @@ fn script_hashes(html: &str) -> Vec<String> {
         let (body, _) = rest.split_once("</script>")?;
         (!attributes.contains("src=")).then_some(body)
     });
-    inline
-        .map(|body| format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(body))))
-        .collect()
+    inline.map(|body| format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(body)))).collect()
 }

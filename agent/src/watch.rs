@@ -1,1 +1,182 @@
-//! watch
+//! `watch`: another agent's run in this terminal, by the messages that its page gets, through the same fold.
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use speedmatrix_shared::{
+    api::{PROTOCOL, RunSummary, ServerMessage, path},
+    id::RunId,
+    plan::{TargetUrl, draft::parse_target},
+};
+use tokio::time::timeout;
+use tokio_tungstenite::{connect_async, tungstenite::Message};
+
+use crate::{
+    client::{
+        Target,
+        http::{AskError, Http},
+    },
+    terminal::{LiveTable, Terminal},
+};
+
+/// Silence that means a lost connection: an agent says at least every 5 seconds how many watch.
+const SILENCE_LIMIT: Duration = Duration::from_secs(15);
+/// Longest wait for a connection.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// Pauses before the tries to get a lost connection back.
+const PAUSES_SECS: [u64; 6] = [1, 2, 4, 8, 16, 30];
+
+/// Why a run can't be watched.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError {
+    /// Not an address of an agent or a run.
+    #[error("{0}")]
+    Address(String),
+    /// The agent does not answer.
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    /// Something else answers.
+    #[error("{url} answered {status}: give the address of a Speedmatrix agent, as its first line prints it")]
+    NoAgent {
+        /// What was asked.
+        url: String,
+        /// HTTP status.
+        status: u16,
+    },
+    /// It has no run.
+    #[error("the agent at {url} has no run yet: start one there")]
+    NoRun {
+        /// The agent.
+        url: String,
+    },
+    /// The live socket does not open.
+    #[error("the run {run} at {url} can't be watched ({reason}): check its id, and that the agent is up")]
+    Socket {
+        /// The agent.
+        url: String,
+        /// Which run.
+        run: RunId,
+        /// What came.
+        reason: String,
+    },
+    /// It speaks otherwise.
+    #[error("the agent at {url} speaks version {theirs} and this program version {PROTOCOL}: update the older one")]
+    Protocol {
+        /// The agent.
+        url: String,
+        /// Its version.
+        theirs: u32,
+    },
+    /// The terminal is gone.
+    #[error("{0}")]
+    Output(#[from] std::io::Error),
+}
+
+/// An agent and, if it was named, one of its runs.
+#[derive(Debug, PartialEq, Eq)]
+struct Watched {
+    agent: TargetUrl,
+    run: Option<RunId>,
+}
+
+/// Reads the address of an agent, of a run's page or of a run's path in the interface.
+fn read_address(text: &str) -> Result<Watched, WatchError> {
+    let (agent, run) = match text.split_once("/runs/") {
+        Some((agent, rest)) => {
+            let id = rest.split(['/', '?', '#']).next().unwrap_or_default();
+            (agent, Some(id.parse().map_err(|e| WatchError::Address(format!("{e}")))?))
+        }
+        None => (text, None),
+    };
+    let agent = agent.trim_end_matches('/');
+    let agent = agent.strip_suffix("/api/v1").unwrap_or(agent);
+    let agent = parse_target(agent).map_err(WatchError::Address)?;
+    if agent.as_str().starts_with("https://") {
+        let words = "an agent is watched over http: forward its port, for example with ssh -L, and watch that";
+        return Err(WatchError::Address(words.into()));
+    }
+    Ok(Watched { agent, run })
+}
+
+/// Prints a run until it is over. A lost connection is tried again for a minute.
+pub async fn watch(url: &str, terminal: &mut Terminal) -> Result<(), WatchError> {
+    let Watched { agent, run } = read_address(url)?;
+    let run = match run {
+        Some(run) => run,
+        None => latest_run(&agent).await?,
+    };
+    let mut table = LiveTable::default();
+    let mut pauses = PAUSES_SECS.iter();
+    loop {
+        let lost = match listen(&agent, &run, &mut table, terminal).await {
+            Ok(()) => return Ok(()),
+            Err(lost @ WatchError::Socket { .. }) if table.has_begun() => lost,
+            Err(error) => return Err(error),
+        };
+        let Some(secs) = pauses.next() else { return Err(lost) };
+        terminal.hint(&format!("connection lost; trying again in {secs} s"));
+        tokio::time::sleep(Duration::from_secs(*secs)).await;
+    }
+}
+
+/// The run that is being measured, else the newest one.
+async fn latest_run(agent: &TargetUrl) -> Result<RunId, WatchError> {
+    let url = agent.as_str().to_owned();
+    let answer = Http::new(&Target { url: agent.clone(), key: None })?.get(path::RUNS).await?;
+    let runs: Vec<RunSummary> = match (answer.status, serde_json::from_str(&answer.body)) {
+        (200, Ok(runs)) => runs,
+        (status, _) => return Err(WatchError::NoAgent { url, status }),
+    };
+    runs.into_iter().next().map(|run| run.id).ok_or(WatchError::NoRun { url })
+}
+
+/// Prints what one connection tells; `Ok` once the run is over.
+async fn listen(
+    agent: &TargetUrl,
+    run: &RunId,
+    table: &mut LiveTable,
+    terminal: &mut Terminal,
+) -> Result<(), WatchError> {
+    let failed = |reason: String| WatchError::Socket { url: agent.as_str().to_owned(), run: run.clone(), reason };
+    let address = format!("{}{}", agent.as_str().replacen("http", "ws", 1), path::of(path::LIVE, run));
+    let connected = timeout(CONNECT_LIMIT, connect_async(address)).await;
+    let (mut socket, _) =
+        connected.map_err(|_elapsed| failed("no answer in time".into()))?.map_err(|e| failed(e.to_string()))?;
+    while !table.is_over() {
+        let next = timeout(SILENCE_LIMIT, socket.next()).await.map_err(|_elapsed| failed("silence".into()))?;
+        let text = match next {
+            Some(Ok(Message::Text(text))) => text,
+            Some(Ok(Message::Close(_))) | None => return Err(failed("closed".into())),
+            Some(Ok(_)) => continue,
+            Some(Err(error)) => return Err(failed(error.to_string())),
+        };
+        match serde_json::from_str(&text).map_err(|e| failed(e.to_string()))? {
+            ServerMessage::Hello { protocol, .. } if protocol != PROTOCOL => {
+                return Err(WatchError::Protocol { url: agent.as_str().to_owned(), theirs: protocol });
+            }
+            message => table.take(message, terminal)?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_address_of_a_run_names_it() {
+        let check = |text: &str, agent: &str, run: Option<&str>| {
+            let watched = read_address(text).unwrap();
+            assert_eq!((watched.agent.as_str(), watched.run.as_ref().map(RunId::as_str)), (agent, run), "{text}");
+        };
+        check("127.0.0.1:7878", "http://127.0.0.1:7878", None);
+        check("http://gpu:7878/", "http://gpu:7878", None);
+        check("http://gpu:7878/runs/018f-a?m=ttft", "http://gpu:7878", Some("018f-a"));
+        check("http://gpu:7878/api/v1/runs/reference/live", "http://gpu:7878", Some("reference"));
+        check("http://gpu/base/runs/a#x", "http://gpu/base", Some("a"));
+        for wrong in ["", "ftp://gpu", "https://gpu:7878", "http://gpu/runs/A B"] {
+            assert!(read_address(wrong).is_err(), "{wrong}");
+        }
+    }
+}

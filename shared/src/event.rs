@@ -151,3 +151,102 @@ pub struct Envelope {
     /// What.
     pub event: RunEvent,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        finding::Finding,
+        plan::PlanDraft,
+        stats::{
+            cell::{CellStats, CellStatus, FailureGroup, GaugeSummary, RequestCounts},
+            interval::{Interval, IntervalKind},
+            summary::Summary,
+        },
+        trace::{FailureKind, StampSource, TokenSource},
+    };
+
+    /// The stored format of one fact; a change of it needs a new version.
+    #[track_caller]
+    fn json(event: &RunEvent) -> String {
+        let text = serde_json::to_string(event).unwrap();
+        assert_eq!(&serde_json::from_str::<RunEvent>(&text).unwrap(), event);
+        text
+    }
+
+    fn cell() -> CellId {
+        "decode-8K-16".parse().unwrap()
+    }
+
+    #[test]
+    fn small_facts_are_pinned() {
+        let draft = PlanDraft {
+            target: "host".into(),
+            contexts: "8K".into(),
+            concurrency: "16".into(),
+            ..PlanDraft::default()
+        };
+        let events = [
+            RunEvent::RunStarted {
+                plan: draft.try_into().unwrap(),
+                started_unix_ms: 1_796_160_600_000,
+                tool: "speedmatrix 0.1.0".into(),
+            },
+            RunEvent::Probed { facts: Box::default(), origin: Origin::Measured },
+            RunEvent::Calibrated { context_tokens: 8_192, real_tokens: Some(8_190) },
+            RunEvent::CellSkipped { cell: cell(), reason: SkipReason::ModelLength, text: "too long".into() },
+            RunEvent::CellStarted { cell: cell() },
+            RunEvent::RampDone { cell: cell(), ramp_s: 1.5 },
+            RunEvent::Log { level: LogLevel::Warning, text: "look".into() },
+            RunEvent::RunFinished { outcome: RunOutcome::Finished },
+            RunEvent::RunFinished { outcome: RunOutcome::Cancelled },
+            RunEvent::RunFinished { outcome: RunOutcome::Failed { reason: "no answer".into() } },
+            RunEvent::RunFinished { outcome: RunOutcome::Interrupted },
+        ];
+        let lines: Vec<String> = events.iter().map(json).collect();
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+{"type":"run_started","plan":{"target":"http://host","contexts":"8K","concurrency":"16","duration":"30s","max_output":"4096","prompts":"shared","seed":"0"},"started_unix_ms":1796160600000,"tool":"speedmatrix 0.1.0"}
+{"type":"probed","facts":{"base_url":"","served_model":null,"model":null,"revision":null,"models":[],"engine":{"engine":null,"version":null,"quantization":null,"backend":null,"repository":null,"build":null},"hardware":{"kind":null,"gpu":null,"gpu_count":null,"vram_total_gb":null,"vram_each_gb":null,"os":null},"limits":{"max_model_len":null,"max_sequences":null,"kv_tokens":null},"launch_command":null,"simulated":null,"warnings":[]},"origin":{"from":"measured"}}
+{"type":"calibrated","context_tokens":8192,"real_tokens":8190}
+{"type":"cell_skipped","cell":"decode-8K-16","reason":"model_length","text":"too long"}
+{"type":"cell_started","cell":"decode-8K-16"}
+{"type":"ramp_done","cell":"decode-8K-16","ramp_s":1.5}
+{"type":"log","level":"warning","text":"look"}
+{"type":"run_finished","outcome":{"outcome":"finished"}}
+{"type":"run_finished","outcome":{"outcome":"cancelled"}}
+{"type":"run_finished","outcome":{"outcome":"failed","reason":"no answer"}}
+{"type":"run_finished","outcome":{"outcome":"interrupted"}}
+"#);
+        let origins =
+            [Origin::Simulated { clock_factor: 60.0 }, Origin::Imported].map(|o| serde_json::to_string(&o).unwrap());
+        insta::assert_snapshot!(origins.join("\n"), @r#"
+{"from":"simulated","clock_factor":60.0}
+{"from":"imported"}
+"#);
+    }
+
+    #[test]
+    fn a_finished_cell_is_pinned() {
+        let requests = RequestCounts { started: 20, completed: 4, cut: 16, failed: 1 };
+        let stats = CellStats {
+            total_tok_s: Some(1_540.5),
+            total_tok_s_interval: Some(Interval { half_width: 4.1, n: 64, kind: IntervalKind::Blocks }),
+            ttft_s: Some(Summary::point(0.336)),
+            requests: Some(requests),
+            token_source: Some(TokenSource::ServerPerChunk),
+            engine_waiting: Some(GaugeSummary { n: 30, mean: 0.0, max: 0.0 }),
+            stamps: Some(StampSource::Kernel),
+            ..CellStats::default()
+        };
+        let failures = vec![FailureGroup { kind: FailureKind::RateLimited, text: "slow down".into(), count: 1 }];
+        let findings = vec![Finding::warning("failed_requests", "1 of 20 requests failed.")];
+        let result = CellResult { status: CellStatus::Valid, stats, findings, failures };
+        insta::assert_snapshot!(json(&RunEvent::CellFinished { cell: cell(), result: Box::new(result) }), @r#"{"type":"cell_finished","cell":"decode-8K-16","result":{"status":{"status":"valid"},"stats":{"total_tok_s":1540.5,"total_tok_s_interval":{"half_width":4.1,"n":64,"kind":"blocks"},"per_request_tok_s":null,"per_user_tok_s":null,"ttft_s":{"n":1,"min":0.336,"mean":0.336,"p50":0.336,"p90":null,"p99":null,"max":0.336},"ttft_burst_s":null,"ttft_steady_s":null,"ttft_cold_s":null,"time_between_tokens_s":null,"itl_s":null,"chunk_gap_s":null,"e2e_latency_s":null,"upload_s":null,"requests":{"started":20,"completed":4,"cut":16,"failed":1},"active_requests":null,"decoding_requests":null,"output_tokens":null,"measured_for_s":null,"token_source":"server_per_chunk","tokens_per_chunk":null,"prompt_tokens":null,"cached_share":null,"engine_running":null,"engine_waiting":{"n":30,"mean":0.0,"max":0.0},"engine_kv_usage":null,"stamps":"kernel","client_lag_s":null,"coalesced_share":null},"findings":[{"code":"failed_requests","severity":"warning","text":"1 of 20 requests failed."}],"failures":[{"kind":"rate_limited","text":"slow down","count":1}]}}"#);
+        let verdicts = [CellStatus::Failed(FailureKind::Stalled), CellStatus::RequestsQueued];
+        let verdicts = verdicts.map(|verdict| serde_json::to_string(&verdict).unwrap());
+        insta::assert_snapshot!(verdicts.join("\n"), @r#"
+{"status":"failed","kind":"stalled"}
+{"status":"requests_queued"}
+"#);
+    }
+}

@@ -6,12 +6,14 @@ use leptos_router::{
     hooks::use_location,
     path,
 };
+use speedmatrix_shared::api::{self, Info};
 
 use crate::{
     browser,
+    fetch::{self, FetchError},
     pages::{missing::MissingPage, run::RunPage, runs::RunsPage, setup::SetupPage},
     parts::{keys::Keys, top_bar::TopBar},
-    shell::Shell,
+    shell::{Conn, Shell},
     theme,
 };
 
@@ -21,6 +23,7 @@ pub fn App() -> impl IntoView {
     let shell = Shell::opening();
     provide_context(shell);
     theme::follow(shell.theme);
+    leptos::task::spawn_local_scoped_with_cancellation(greet(shell));
     view! {
         <Router>
             <a class="skip" href="#main" rel="external">"Skip to content"</a>
@@ -36,6 +39,17 @@ pub fn App() -> impl IntoView {
             <Keys/>
         </Router>
     }
+}
+
+/// Asks the agent who it is, so that a page of another version says so at once.
+async fn greet(shell: Shell) {
+    let conn = match fetch::get::<Info>(api::path::INFO).await {
+        Ok(info) if info.protocol == api::PROTOCOL => Conn::Connected,
+        Ok(info) => Conn::Outdated { agent: info.version },
+        Err(FetchError::Unreachable) => Conn::offline(),
+        Err(_) => Conn::Outdated { agent: "unknown".into() },
+    };
+    shell.conn.set(conn);
 }
 
 /// After a change of page the focus goes to its content, so that the keyboard and screen readers start there.

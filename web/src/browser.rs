@@ -60,6 +60,12 @@ pub fn system_is_dark() -> bool {
     window().match_media("(prefers-color-scheme: dark)").ok().flatten().is_some_and(|query| query.matches())
 }
 
+/// The page's width in CSS pixels.
+pub fn width_px() -> u32 {
+    let width = window().inner_width().ok().and_then(|width| width.as_f64());
+    width.unwrap_or(0.0) as u32
+}
+
 /// Whether the page is in a hidden tab.
 pub fn is_hidden() -> bool {
     document().hidden()

@@ -8,7 +8,7 @@ use speedmatrix_shared::api::Problem;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
     /// No answer came.
-    #[error("the agent does not answer: is it still running on its host?")]
+    #[error("the agent does not answer; check that it still runs on its host")]
     Unreachable,
     /// The agent said no.
     #[error("{}", .0.detail)]

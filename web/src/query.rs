@@ -1,23 +1,11 @@
 //! View state in the address: any view is a URL that opens the same view elsewhere. Pure: text in, text out.
 
+use std::fmt::Write as _;
+
 use speedmatrix_shared::{
     metric::{self, Metric},
     plan::{Field, PlanDraft},
 };
-
-/// Fields of a plan in the order they stand in the address. The key of the target is never among them.
-pub const FIELDS: [Field; 10] = [
-    Field::Target,
-    Field::Model,
-    Field::Name,
-    Field::Contexts,
-    Field::Concurrency,
-    Field::PrefillContexts,
-    Field::Duration,
-    Field::MaxOutput,
-    Field::Prompts,
-    Field::Seed,
-];
 
 /// Which values a colour compares.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -88,44 +76,12 @@ impl RunView {
         if self.scope != Scope::All {
             pairs.push(("scope", self.scope.key()));
         }
-        write(&pairs)
+        joined(&pairs)
     }
 }
 
 fn first_metric() -> &'static Metric {
     metric::METRICS.first().expect("there are metrics")
-}
-
-/// What a field holds.
-pub fn text(draft: &PlanDraft, field: Field) -> &str {
-    match field {
-        Field::Target => &draft.target,
-        Field::Model => &draft.model,
-        Field::Name => &draft.name,
-        Field::Contexts => &draft.contexts,
-        Field::Concurrency => &draft.concurrency,
-        Field::PrefillContexts => &draft.prefill_contexts,
-        Field::Duration => &draft.duration,
-        Field::MaxOutput => &draft.max_output,
-        Field::Prompts => &draft.prompts,
-        Field::Seed => &draft.seed,
-    }
-}
-
-/// The field, to be written.
-pub fn text_mut(draft: &mut PlanDraft, field: Field) -> &mut String {
-    match field {
-        Field::Target => &mut draft.target,
-        Field::Model => &mut draft.model,
-        Field::Name => &mut draft.name,
-        Field::Contexts => &mut draft.contexts,
-        Field::Concurrency => &mut draft.concurrency,
-        Field::PrefillContexts => &mut draft.prefill_contexts,
-        Field::Duration => &mut draft.duration,
-        Field::MaxOutput => &mut draft.max_output,
-        Field::Prompts => &mut draft.prompts,
-        Field::Seed => &mut draft.seed,
-    }
 }
 
 /// A field's name in the address and in ids: its command line flag without the dashes.
@@ -136,22 +92,23 @@ pub fn field_key(field: Field) -> &'static str {
 /// Reads a half-made plan from the address.
 pub fn read_draft(get: impl Fn(&str) -> Option<String>) -> PlanDraft {
     let mut draft = PlanDraft::default();
-    for field in FIELDS {
+    for (field, _) in PlanDraft::default().fields() {
         if let Some(value) = get(field_key(field)) {
-            *text_mut(&mut draft, field) = value;
+            *draft.field_mut(field) = value;
         }
     }
     draft
 }
 
-/// The query of a half-made plan, with its question mark; empty for an empty plan.
+/// The query of a half-made plan, with its question mark; empty for an empty plan. The key of the server is no part of
+/// a plan, so it never stands in an address.
 pub fn draft_query(draft: &PlanDraft) -> String {
-    let pairs = FIELDS.map(|field| (field_key(field), text(draft, field)));
-    let filled: Vec<_> = pairs.into_iter().filter(|(_, value)| !value.is_empty()).collect();
-    write(&filled)
+    let filled = draft.fields().into_iter().filter(|(_, value)| !value.is_empty());
+    let pairs: Vec<_> = filled.map(|(field, value)| (field_key(field), value)).collect();
+    joined(&pairs)
 }
 
-fn write(pairs: &[(&str, &str)]) -> String {
+fn joined(pairs: &[(&str, &str)]) -> String {
     let pairs: Vec<String> = pairs.iter().map(|(key, value)| format!("{key}={}", encode(value))).collect();
     if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
 }
@@ -163,7 +120,8 @@ fn encode(value: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-_.~,:/".contains(&byte) {
             text.push(char::from(byte));
         } else {
-            text.push_str(&format!("%{byte:02X}"));
+            // Writing into a text never fails.
+            write!(text, "%{byte:02X}").ok();
         }
     }
     text

@@ -1,8 +1,30 @@
 //! What all pages share: how the connection to the agent stands, who else watches, and the colours.
 
-use leptos::prelude::*;
+use leptos::{ev, prelude::*};
 
-use crate::theme::Theme;
+use crate::{browser, theme::Theme};
+
+/// How much room the page has across. Charts are drawn for it, so that their texts keep their size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// A phone: one narrow column.
+    Narrow,
+    /// A tablet or half a screen: one wide column.
+    Middle,
+    /// Two columns.
+    Wide,
+}
+
+impl Room {
+    /// The room of a width in CSS pixels; the limits are those of the style sheets.
+    const fn of(width_px: u32) -> Self {
+        match width_px {
+            ..=720 => Self::Narrow,
+            721..=1100 => Self::Middle,
+            _ => Self::Wide,
+        }
+    }
+}
 
 /// How the connection to the agent stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,6 +51,11 @@ pub enum Conn {
 }
 
 impl Conn {
+    /// No answer came and nothing asks again by itself.
+    pub fn offline() -> Self {
+        Self::Lost { since: browser::local_time(), attempts: u32::MAX, retry_in_s: 0 }
+    }
+
     /// The word beside the dot. It says "offline" after a few attempts in vain.
     pub fn word(&self) -> String {
         match self {
@@ -65,12 +92,18 @@ pub struct Shell {
     pub watching: RwSignal<Option<u32>>,
     /// Light or dark.
     pub theme: RwSignal<Theme>,
+    /// How much room there is.
+    pub room: Memo<Room>,
 }
 
 impl Shell {
     /// The state of a page that has just been opened.
     pub fn opening() -> Self {
+        let width_px = RwSignal::new(browser::width_px());
+        let handle = window_event_listener(ev::resize, move |_| width_px.set(browser::width_px()));
+        on_cleanup(move || handle.remove());
         Self {
+            room: Memo::new(move |_| Room::of(width_px.get())),
             conn: RwSignal::new(Conn::Opening),
             watching: RwSignal::new(None),
             theme: RwSignal::new(Theme::remembered()),

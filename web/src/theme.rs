@@ -41,6 +41,7 @@ impl Theme {
     }
 
     /// The other one of light and dark.
+    #[must_use]
     pub fn switched(self) -> Self {
         let dark = match self {
             Self::System => browser::system_is_dark(),

@@ -18,15 +18,7 @@ pub(crate) fn release(layout: &Layout) -> Result<PathBuf> {
     let wasm = setup::provide(layout, Scope::Build)?;
     bundle(layout, &wasm, Page::Release)?;
     step("agent, release", || {
-        let mut cargo = layout.cargo([
-            "build",
-            "--locked",
-            "--release",
-            "-p",
-            AGENT,
-            "--bin",
-            BINARY,
-        ]);
+        let mut cargo = layout.cargo(["build", "--locked", "--release", "-p", AGENT, "--bin", BINARY]);
         // A release without its page would be found out by the first user.
         run(cargo.env("REQUIRE_WEB", "1").env_remove("SPEEDMATRIX_DIST"))
     })?;
@@ -37,11 +29,7 @@ pub(crate) fn release(layout: &Layout) -> Result<PathBuf> {
 pub(crate) fn run_agent(layout: &Layout, args: &[String]) -> Result {
     let binary = release(layout)?;
     say(&format!("  $ {BINARY} serve --demo {}", args.join(" ")));
-    let error = layout
-        .program(&binary.to_string_lossy())
-        .args(["serve", "--demo"])
-        .args(args)
-        .exec();
+    let error = layout.program(&binary.to_string_lossy()).args(["serve", "--demo"]).args(args).exec();
     Err(format!("cannot start {}: {error}", binary.display()))
 }
 
@@ -51,9 +39,5 @@ pub(crate) fn dev(layout: &Layout, args: &[String]) -> Result {
     run(&mut layout.cargo(["fetch", "--locked", "--quiet"]))?;
     // A target folder of its own: this runs beside other builds and must not wait for their lock.
     let target = layout.target.join("web-dev");
-    run(trunk(&wasm, "serve")
-        .arg("--dist")
-        .arg(target.join("dist"))
-        .args(args)
-        .env("CARGO_TARGET_DIR", &target))
+    run(trunk(&wasm, "serve").arg("--dist").arg(target.join("dist")).args(args).env("CARGO_TARGET_DIR", &target))
 }

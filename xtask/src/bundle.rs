@@ -16,14 +16,7 @@ use std::{
 };
 
 /// Everything the page is made of: Rust, markup, style, and what decides how they are compiled.
-const SOURCES: [&str; 6] = [
-    ".cargo/config.toml",
-    "Cargo.lock",
-    "Cargo.toml",
-    "Trunk.toml",
-    "shared",
-    "web",
-];
+const SOURCES: [&str; 6] = [".cargo/config.toml", "Cargo.lock", "Cargo.toml", "Trunk.toml", "shared", "web"];
 
 /// Which page.
 #[derive(Clone, Copy, Debug)]
@@ -54,9 +47,7 @@ impl Page {
 pub(crate) fn bundle(layout: &Layout, wasm: &Wasm<'_>, page: Page) -> Result {
     let name = page.name();
     let folder = page.folder(layout);
-    let stamp_file = layout
-        .target
-        .join(format!("{}.stamp", name.replace(", ", "-")));
+    let stamp_file = layout.target.join(format!("{}.stamp", name.replace(", ", "-")));
     let compiler = output(wasm.program("rustc").arg("-vV")).unwrap_or_default();
     let stamp = || stamp(&compiler, &folder);
     if fs::read_to_string(&stamp_file).is_ok_and(|last| last == stamp()) {
@@ -67,15 +58,11 @@ pub(crate) fn bundle(layout: &Layout, wasm: &Wasm<'_>, page: Page) -> Result {
         // Trunk is offline, so that it takes the tools that set-up placed and never fetches its
         // own; it hands that on to cargo, which must then have everything already.
         run(&mut layout.cargo(["fetch", "--locked", "--quiet"]))?;
-        run(trunk(wasm, "build")
-            .arg("--dist")
-            .arg(&folder)
-            .args(match page {
-                Page::Release => &["--release"][..],
-                Page::Test => &[],
-            }))?;
-        fs::write(&stamp_file, stamp())
-            .map_err(|e| format!("cannot write {}: {e}", stamp_file.display()))
+        run(trunk(wasm, "build").arg("--dist").arg(&folder).args(match page {
+            Page::Release => &["--release"][..],
+            Page::Test => &[],
+        }))?;
+        fs::write(&stamp_file, stamp()).map_err(|e| format!("cannot write {}: {e}", stamp_file.display()))
     })
 }
 

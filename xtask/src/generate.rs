@@ -45,39 +45,24 @@ pub(crate) fn check(layout: &Layout) -> Result {
         return Ok(());
     }
     let pages = stale.join(", ");
-    Err(format!(
-        "stale: {pages}; run `cargo xtask gen` and commit what it writes"
-    ))
+    Err(format!("stale: {pages}; run `cargo xtask gen` and commit what it writes"))
 }
 
 fn printed(layout: &Layout, generator: &Generator) -> Result<String> {
     let mut cargo = layout.cargo(["run", "--locked", "--quiet", "--manifest-path"]);
-    cargo
-        .arg(&generator.manifest)
-        .args(["--example", &generator.example]);
-    let output = cargo
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|e| format!("cannot start cargo: {e}"))?;
+    cargo.arg(&generator.manifest).args(["--example", &generator.example]);
+    let output = cargo.stderr(Stdio::inherit()).output().map_err(|e| format!("cannot start cargo: {e}"))?;
     if !output.status.success() {
-        return Err(format!(
-            "the generator {} ended with {}",
-            generator.example, output.status
-        ));
+        return Err(format!("the generator {} ended with {}", generator.example, output.status));
     }
-    String::from_utf8(output.stdout)
-        .map_err(|e| format!("the generator {} printed no text: {e}", generator.example))
+    String::from_utf8(output.stdout).map_err(|e| format!("the generator {} printed no text: {e}", generator.example))
 }
 
 fn generators() -> Vec<Generator> {
     let mut generators = Vec::new();
     for folder in CRATES {
         let entries = fs::read_dir(Path::new(folder).join("examples"));
-        let names = entries
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.file_name());
+        let names = entries.into_iter().flatten().flatten().map(|entry| entry.file_name());
         let mut names: Vec<String> = names.filter_map(|name| name.into_string().ok()).collect();
         names.sort();
         generators.extend(names.iter().filter_map(|name| generator(folder, name)));
@@ -103,10 +88,7 @@ mod tests {
     #[test]
     fn an_example_whose_name_ends_in_md_prints_a_page() {
         let page = |file| generator("shared", file).map(|found| found.page);
-        assert_eq!(
-            page("metrics_md.rs"),
-            Some(PathBuf::from("docs/METRICS.md"))
-        );
+        assert_eq!(page("metrics_md.rs"), Some(PathBuf::from("docs/METRICS.md")));
         assert_eq!(page("metrics.rs"), None);
         assert_eq!(page("metrics_md.txt"), None);
     }

@@ -22,10 +22,8 @@ pub(crate) struct Layout {
 impl Layout {
     /// Finds the folders and goes to the repository's root.
     pub(crate) fn enter() -> Result<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .parent()
-            .expect("xtask is a folder of the repository")
-            .to_path_buf();
+        let root =
+            Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the repository").to_path_buf();
         let from = env::current_dir().map_err(|e| format!("the current folder is gone: {e}"))?;
         let target = match env::var_os("CARGO_TARGET_DIR") {
             Some(folder) => from.join(folder),
@@ -36,11 +34,7 @@ impl Layout {
             None => data_folder()?.join("speedmatrix/tools"),
         };
         env::set_current_dir(&root).map_err(|e| format!("cannot enter {}: {e}", root.display()))?;
-        Ok(Self {
-            root,
-            target,
-            tools,
-        })
+        Ok(Self { root, target, tools })
     }
 
     /// Where the page that goes into the release is built.

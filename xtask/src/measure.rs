@@ -16,10 +16,7 @@ pub(crate) fn cases(layout: &Layout, args: &[String]) -> Result {
     let shared = env::var_os("SPEEDMATRIX_SHARED").map_or(beside, |given| layout.root.join(given));
     let given = shared.join("cases/given");
     if !given.is_dir() {
-        say(&format!(
-            "no recorded cases at {}: nothing to replay",
-            given.display()
-        ));
+        say(&format!("no recorded cases at {}: nothing to replay", given.display()));
         return Ok(());
     }
     let mut cargo = layout.cargo(["test", "--locked", "--quiet", "--release", "-p", AGENT]);

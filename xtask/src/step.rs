@@ -1,8 +1,5 @@
 //! Runs what a command consists of, and says how each step went and how long it took.
-#![expect(
-    clippy::print_stderr,
-    reason = "the one room that prints; on stderr, so that stdout stays the programs'"
-)]
+#![expect(clippy::print_stderr, reason = "the one room that prints; on stderr, so that stdout stays the programs'")]
 
 use std::{
     fmt::Write as _,
@@ -36,11 +33,7 @@ pub(crate) fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T>
 }
 
 /// A step that is left out, in one line, when its result is there already.
-pub(crate) fn ensure(
-    name: &str,
-    there: impl Fn() -> bool,
-    work: impl FnOnce() -> Result,
-) -> Result {
+pub(crate) fn ensure(name: &str, there: impl Fn() -> bool, work: impl FnOnce() -> Result) -> Result {
     let began = Instant::now();
     if there() {
         let took = began.elapsed().as_secs_f64();
@@ -49,13 +42,7 @@ pub(crate) fn ensure(
     }
     step(name, || {
         work()?;
-        if there() {
-            Ok(())
-        } else {
-            Err(format!(
-                "{name}: installed without an error, but it does not answer"
-            ))
-        }
+        if there() { Ok(()) } else { Err(format!("{name}: installed without an error, but it does not answer")) }
     })
 }
 
@@ -78,21 +65,14 @@ pub(crate) fn run_quietly(command: &mut Command, log: &Path, limit: Duration) ->
     eprintln!("  $ {}", shown(command));
     let open = || File::create(log).and_then(|file| Ok((file.try_clone()?, file)));
     let (out, err) = open().map_err(|e| format!("cannot write {}: {e}", log.display()))?;
-    let mut child = command
-        .stdout(out)
-        .stderr(err)
-        .spawn()
-        .map_err(|e| not_started(command, &e))?;
+    let mut child = command.stdout(out).stderr(err).spawn().map_err(|e| not_started(command, &e))?;
     let began = Instant::now();
     let outcome = loop {
         match child.try_wait() {
             Ok(Some(status)) => break judge(command, status),
             Ok(None) if began.elapsed() > limit => {
                 let stopped = child.kill().and_then(|()| child.wait());
-                break Err(format!(
-                    "`{}` took longer than {limit:?} ({stopped:?})",
-                    shown(command)
-                ));
+                break Err(format!("`{}` took longer than {limit:?} ({stopped:?})", shown(command)));
             }
             Ok(None) => thread::sleep(LOOK_EVERY),
             Err(e) => break Err(format!("cannot wait for `{}`: {e}", shown(command))),
@@ -114,11 +94,7 @@ fn tail(text: &str) -> String {
 }
 
 fn judge(command: &Command, status: ExitStatus) -> Result {
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!("`{}` ended with {status}", shown(command)))
-    }
+    if status.success() { Ok(()) } else { Err(format!("`{}` ended with {status}", shown(command))) }
 }
 
 fn not_started(command: &Command, error: &std::io::Error) -> String {
@@ -128,11 +104,7 @@ fn not_started(command: &Command, error: &std::io::Error) -> String {
 /// The command as one would type it; the program without its folder.
 fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program());
-    let mut line = program
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+    let mut line = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for arg in command.get_args() {
         line.push(' ');
         line.push_str(&arg.to_string_lossy());

@@ -22,9 +22,7 @@ const NO_WARNINGS: [&str; 3] = ["--", "-D", "warnings"];
 
 pub(crate) fn all(layout: &Layout) -> Result {
     step("test", || {
-        step("format", || {
-            run(&mut layout.cargo(["fmt", "--all", "--check"]))
-        })?;
+        step("format", || run(&mut layout.cargo(["fmt", "--all", "--check"])))?;
         step("tidy", tidy::repository)?;
         let wasm = setup::provide(layout, Scope::Tests)?;
         step("generated pages", || generate::check(layout))?;
@@ -43,9 +41,7 @@ pub(crate) fn all(layout: &Layout) -> Result {
             run(tests(layout, native).args(PACKAGES))?;
             run(native(layout, ["test", "--locked", "--quiet", "--doc"]).args(DOCUMENTED))
         })?;
-        step("tests, the page's pure parts", || {
-            run(tests(layout, native).args(["-p", WEB, "--lib"]))
-        })?;
+        step("tests, the page's pure parts", || run(tests(layout, native).args(["-p", WEB, "--lib"])))?;
         step("tests, in the browser", || in_browser(layout))
     })
 }

@@ -1,6 +1,7 @@
 //! Fills the prefix cache before a decode cell and proves that it is filled (method §3).
 
 use speedmatrix_shared::{
+    event::LogLevel,
     id::CellId,
     plan::PromptMode,
     trace::{RequestFailure, RequestTrace},
@@ -116,7 +117,8 @@ impl Bench {
                 }
                 let mut single = self.single()?;
                 let body = recipe.body(&document, recipe.mark(Purpose::Decode, slot), SCOUT_QUESTION);
-                running.spawn(async move { single.send(u32::try_from(slot).unwrap_or(u32::MAX), body).await });
+                running
+                    .spawn(async move { single.send_patiently(u32::try_from(slot).unwrap_or(u32::MAX), body).await });
                 scouts.documents.push(document);
             }
             while let Some(trace) = running.join_next().await {
@@ -124,9 +126,15 @@ impl Bench {
             }
             scouts.traces.sort_by_key(|trace| trace.slot);
             let Some(first) = scouts.traces.first().filter(|first| failure(first).is_none()) else { return Ok(scouts) };
-            if !self.counted(context, first).await? {
-                return Ok(scouts);
+            if self.counted(context, first).await? {
+                continue;
             }
+            if let Some(document) = scouts.documents.first().filter(|_| self.prompts_told.insert(context)) {
+                let (chars, sha256) = (document.bytes.len(), &document.sha256);
+                let text = format!("the first prompt of {context} has {chars} characters, sha-256 {sha256}");
+                self.teller.log(LogLevel::Info, text).await?;
+            }
+            return Ok(scouts);
         }
     }
 
@@ -136,7 +144,7 @@ impl Bench {
         let Some(document) = scouts.documents.first() else { return Ok(false) };
         let hits_before = self.prefix_hits().await;
         let body = recipe.body(document, recipe.mark(Purpose::Decode, 0), PROBE_QUESTION);
-        let probe = self.single()?.send(0, body).await;
+        let probe = self.single()?.send_patiently(0, body).await;
         if let Some(failed) = failure(&probe) {
             return Err(Unprepared::Request(failed.clone()));
         }

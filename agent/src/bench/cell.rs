@@ -33,7 +33,7 @@ const FASTEST_LOOK: Duration = Duration::from_millis(2);
 /// when this machine is busy. They are counted by their stamps.
 const LATE_READS: Duration = Duration::from_millis(50);
 /// Longest wait (real time) for the workers to end after the cut.
-const STOP_LIMIT: Duration = Duration::from_secs(5);
+const STOP_LIMIT: Duration = Duration::from_secs(30);
 /// Requests in a row without a token, in units of C, after which a cell is given up.
 const MOST_FAILED_ROUNDS: usize = 2;
 /// And at least this many.
@@ -219,7 +219,10 @@ impl Book {
         self.load.cut();
         let rest = async {
             while let Some(trace) = self.load.traces.recv().await {
-                self.traces.push(trace);
+                // What the cut overtook was never a request.
+                if trace.send_started.is_some() || trace.end != RequestEnd::Cut {
+                    self.traces.push(trace);
+                }
             }
         };
         // What does not end in time is dropped with its connection; its trace is lost.

@@ -81,10 +81,11 @@ impl Rate {
             u32::try_from(scene.slots.iter().filter(|slot| wanted(slot.state())).count()).unwrap_or(u32::MAX)
         };
         self.enter(now, scene, tokens);
-        let tok_s = self.counts.front().and_then(|first| per_second(*first, (now, tokens)));
-        while self.counts.front().is_some_and(|(at, _)| now.since(*at) >= RATE_OVER) {
+        // From the youngest count that is a second old, or the oldest one if all are younger.
+        while self.counts.get(1).is_some_and(|(at, _)| now.since(*at) >= RATE_OVER) {
             self.counts.pop_front();
         }
+        let tok_s = self.counts.front().and_then(|first| per_second(*first, (now, tokens)));
         self.counts.push_back((now, tokens));
         Gauge {
             at: now,
@@ -155,7 +156,7 @@ impl Scraper {
     /// Asks again and again until the series is taken or dropped. `window` is the length of the window to come.
     pub(super) fn series(&self, window: Nanos) -> Series {
         let looks = Arc::new(Mutex::new(Vec::new()));
-        let (me, shelf) = (self.clone(), Arc::clone(&looks));
+        let (me, kept) = (self.clone(), Arc::clone(&looks));
         let every = self.clock.real(SERIES_EVERY.min(Nanos(window.0 / SERIES_LEAST))).max(FASTEST_SERIES);
         let task = self.serving.spawn(async move {
             let mut tick = tokio::time::interval(every);
@@ -163,7 +164,7 @@ impl Scraper {
             loop {
                 tick.tick().await;
                 let look = me.scrape().await.ok();
-                shelf.lock().unwrap_or_else(PoisonError::into_inner).push((me.clock.now(), look));
+                kept.lock().unwrap_or_else(PoisonError::into_inner).push((me.clock.now(), look));
             }
         });
         Series { looks, _task: AbortOnDropHandle::new(task) }

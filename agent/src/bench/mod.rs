@@ -177,6 +177,8 @@ struct Bench {
     requests: Arc<Requests>,
     lengths: Lengths,
     admissions: BTreeMap<Context, Admission>,
+    /// Contexts whose first prompt is in the log.
+    prompts_told: BTreeSet<Context>,
     refused: skip::Refused,
     /// Numbers of fresh documents that are used up.
     fresh_used: u64,
@@ -195,6 +197,7 @@ impl Bench {
             requests,
             lengths: Lengths::default(),
             admissions: BTreeMap::new(),
+            prompts_told: BTreeSet::new(),
             refused: skip::Refused::default(),
             fresh_used: 0,
             unreachable_in_a_row: 0,

@@ -13,6 +13,9 @@ use crate::{
     prompt::{request::CHAT_PATH, text::Shelfmark},
 };
 
+/// Pauses before a request that a busy server refused is sent again.
+const PAUSES_SECS: [u64; 3] = [1, 2, 4];
+
 /// Sends single requests on one kept connection.
 #[derive(Debug)]
 pub(super) struct Single {
@@ -38,6 +41,20 @@ impl Single {
     }
 }
 
+impl Single {
+    /// As [`Single::send`], again after a pause while the server only seems busy for the moment.
+    pub(super) async fn send_patiently(&mut self, slot: u32, body: Body) -> RequestTrace {
+        for pause_secs in PAUSES_SECS {
+            let trace = self.send(slot, body.clone()).await;
+            if !failure(&trace).is_some_and(|failure| may_pass(failure.kind)) {
+                return trace;
+            }
+            self.clock.sleep(Nanos::from_secs(pause_secs)).await;
+        }
+        self.send(slot, body).await
+    }
+}
+
 impl Bench {
     /// A connection for single requests.
     pub(super) fn single(&self) -> Result<Single, Halt> {
@@ -46,16 +63,15 @@ impl Bench {
 
     /// A connection, not opened yet.
     pub(super) fn connection(&self) -> Result<Connection, Halt> {
-        let mut connection =
-            Connection::new(&self.target, self.clock).map_err(|e| Halt::Fatal(e.to_string()))?;
+        let mut connection = Connection::new(&self.target, self.clock).map_err(|e| Halt::Fatal(e.to_string()))?;
         connection.expect_model(self.facts.served_model.as_deref().map(Into::into));
         Ok(connection)
     }
 
-    /// A one-token request on the document at `mark`.
+    /// A one-token request on the document at `mark`, sent patiently.
     pub(super) async fn send_one(&self, recipe: &Recipe, mark: Shelfmark, restart: u64) -> Result<RequestTrace, Halt> {
         let body = recipe.body(&recipe.document(mark), mark, restart);
-        Ok(self.single()?.send(0, body).await)
+        Ok(self.single()?.send_patiently(0, body).await)
     }
 }
 
@@ -88,5 +104,18 @@ pub(super) const fn is_hopeless(kind: FailureKind) -> bool {
             | FailureKind::Redirect
             | FailureKind::NotAStream
             | FailureKind::UnsupportedEncoding
+    )
+}
+
+/// Whether the same request may succeed a little later.
+const fn may_pass(kind: FailureKind) -> bool {
+    matches!(
+        kind,
+        FailureKind::RateLimited
+            | FailureKind::ServerError
+            | FailureKind::ErrorInStream
+            | FailureKind::TruncatedStream
+            | FailureKind::ConnectionReset
+            | FailureKind::ServerAbort
     )
 }

@@ -43,10 +43,16 @@ pub(super) fn skip(cell: CellId, plan: &RunPlan, limits: Limits, refused: &Refus
         Phase::Prefill => 1,
         Phase::Decode => u64::from(plan.max_output_tokens()),
     };
-    let needs = format!("a prompt of {} and an answer of {} tokens", cell.context, size_label(answer));
+    let needs = match cell.phase {
+        Phase::Prefill => format!("a prompt of {} and one token of answer", cell.context),
+        Phase::Decode => format!("a prompt of {} and an answer of {} tokens", cell.context, size_label(answer)),
+    };
     if plan.fits_model_length(cell, limits) == Some(false) {
         let limit = size_label(limits.max_model_len.unwrap_or_default());
-        return Some((SkipReason::ModelLength, format!("{needs} are more than the {limit} tokens that the model takes")));
+        return Some((
+            SkipReason::ModelLength,
+            format!("{needs} are more than the {limit} tokens that the model takes"),
+        ));
     }
     if let Some(capacity) = limits.kv_tokens.filter(|capacity| prompt + answer > *capacity) {
         let capacity = size_label(capacity);
@@ -74,7 +80,8 @@ mod tests {
     }
 
     fn check(cell: &str, limits: Limits, refused: &Refused) -> Option<String> {
-        skip(cell.parse().unwrap(), &plan(), limits, refused).map(|(reason, text)| format!("{}: {text}", reason.label()))
+        skip(cell.parse().unwrap(), &plan(), limits, refused)
+            .map(|(reason, text)| format!("{}: {text}", reason.label()))
     }
 
     #[test]
@@ -83,8 +90,8 @@ mod tests {
         let none = Refused::default();
         assert_eq!(check("decode-8K-1", limits, &none), None);
         assert_eq!(check("prefill-8K-1", limits, &none), None);
-        insta::assert_snapshot!(check("decode-16K-1", limits, &none).unwrap(), @"");
-        insta::assert_snapshot!(check("prefill-16K-1", Limits { max_model_len: None, ..limits }, &none).unwrap(), @"");
+        insta::assert_snapshot!(check("decode-16K-1", limits, &none).unwrap(), @"longer than the model's context: a prompt of 16K and an answer of 2K tokens are more than the 16K tokens that the model takes");
+        insta::assert_snapshot!(check("prefill-16K-1", Limits { max_model_len: None, ..limits }, &none).unwrap(), @"does not fit the KV cache: a prompt of 16K and one token of answer are more than the 12K tokens of the kv cache");
         assert_eq!(check("decode-32K-1", Limits::default(), &none), None, "unknown limits skip nothing");
     }
 
@@ -100,6 +107,6 @@ mod tests {
         let mut refused = Refused::default();
         refused.note("prefill-16K-1".parse().unwrap(), "too long".into());
         let text = super::skip("decode-32K-1".parse().unwrap(), &plan(), Limits::default(), &refused).unwrap().1;
-        insta::assert_snapshot!(text, @"");
+        insta::assert_snapshot!(text, @"the server already refused 16K as too long (too long)");
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use speedmatrix_shared::{
     event::{LogLevel, RunEvent},
     trace::{FailureKind, RequestFailure, RequestTrace},
-    units::{Context, Nanos},
+    units::Context,
 };
 
 use super::{
@@ -25,8 +25,6 @@ use crate::{
 const LARGE_CHARS: usize = 20_000;
 /// The smaller one is a tenth of it.
 const SMALL_SHARE: usize = 10;
-/// Tries of the first request, apart from fields that it learns to leave out.
-const MOST_TRIES: u32 = 4;
 /// How far the tokenizer endpoint may be off the count of a real request before it is not believed.
 const TOKENIZER_SLACK: u64 = 2;
 /// Longest context that is sent once more only to correct its length; longer ones take too long.
@@ -45,8 +43,10 @@ impl Bench {
     /// Learns the target's dialect and the line from characters to tokens.
     pub(super) async fn calibrate(&mut self) -> Result<(), Halt> {
         let large_chars = self.large_chars();
-        let (small, large) = (self.calibration(0, large_chars / SMALL_SHARE), self.calibration(1, large_chars));
+        let small = self.calibration(0, large_chars / SMALL_SHARE);
         let first = self.first_request(&small).await?;
+        // Built only now: the first request may have changed the fields that are sent.
+        let large = self.calibration(1, large_chars);
         let told = prompt_tokens(&first);
         let counts = match self.tokenizer_count(&small, told).await {
             Some((http, tokens)) => {
@@ -133,24 +133,18 @@ impl Bench {
         }
     }
 
-    /// The first request of the run: retried while the server refuses fields by name, or is not ready.
+    /// The first request of the run: sent again while the server refuses fields by name.
     async fn first_request(&mut self, prompt: &(Recipe, Shelfmark)) -> Result<RequestTrace, Halt> {
-        let mut tries = 0;
         loop {
             let recipe = Recipe { requests: Arc::clone(&self.requests), ..prompt.0.clone() };
             let trace = self.send_one(&recipe, prompt.1, 0).await?;
             let Some(failure) = failure(&trace) else { return Ok(trace) };
             let mut dialect = self.requests.dialect().clone();
-            if let Some(change) = dialect.learn(failure) {
-                self.requests = Arc::new(self.requests.as_ref().clone().with_dialect(dialect));
-                self.teller.log(LogLevel::Warning, change).await?;
-                continue;
-            }
-            tries += 1;
-            if tries == MOST_TRIES || !may_pass(failure.kind) {
+            let Some(change) = dialect.learn(failure) else {
                 return Err(Halt::Fatal(first_failed(self.target.url.as_str(), failure)));
-            }
-            self.clock.sleep(Nanos::from_secs(1 << tries)).await;
+            };
+            self.requests = Arc::new(self.requests.as_ref().clone().with_dialect(dialect));
+            self.teller.log(LogLevel::Warning, change).await?;
         }
     }
 
@@ -183,19 +177,6 @@ impl Bench {
         let limit = self.facts.limits.max_model_len.and_then(|tokens| usize::try_from(tokens).ok());
         LARGE_CHARS.min(limit.unwrap_or(LARGE_CHARS).saturating_mul(2)).max(SMALL_SHARE)
     }
-}
-
-/// Whether the same request may succeed a little later.
-const fn may_pass(kind: FailureKind) -> bool {
-    matches!(
-        kind,
-        FailureKind::RateLimited
-            | FailureKind::ServerError
-            | FailureKind::ErrorInStream
-            | FailureKind::TruncatedStream
-            | FailureKind::ConnectionReset
-            | FailureKind::ServerAbort
-    )
 }
 
 fn first_failed(url: &str, failure: &RequestFailure) -> String {

@@ -28,12 +28,7 @@ pub(super) fn failed(failure: &RequestFailure, traces: &[RequestTrace]) -> CellR
     if failures.is_empty() {
         failures.push(FailureGroup { kind: failure.kind, text: failure.text.clone(), count: 1 });
     }
-    CellResult {
-        status: CellStatus::Failed(failure.kind),
-        stats: CellStats::default(),
-        findings: Vec::new(),
-        failures,
-    }
+    CellResult { status: CellStatus::Failed(failure.kind), stats: CellStats::default(), findings: Vec::new(), failures }
 }
 
 /// A cell before which the engine would not become idle.

@@ -53,12 +53,12 @@ pub enum AskError {
         reason: String,
     },
     /// Nothing came in time.
-    #[error("{url} did not answer within {secs} s: check that the server is up and not still loading its model")]
+    #[error("{url} did not answer within {limit:?}: check that the server is up and not still loading its model")]
     Timeout {
         /// What was asked.
         url: String,
-        /// The limit, seconds.
-        secs: u64,
+        /// How long it was waited for.
+        limit: Duration,
     },
     /// The answer is larger than anything expected.
     #[error("{url} answered with more than {mib} MiB: check that it is the address of a model server")]
@@ -119,10 +119,9 @@ impl Http {
             .user_agent(concat!("speedmatrix/", env!("CARGO_PKG_VERSION")));
         // A company proxy can't reach this machine's own loopback.
         let builder = if is_loopback(&target.url) { builder.no_proxy() } else { builder };
-        let client = builder.build().map_err(|e| AskError::Unaskable {
-            url: target.url.as_str().to_owned(),
-            reason: innermost(&e),
-        })?;
+        let client = builder
+            .build()
+            .map_err(|e| AskError::Unaskable { url: target.url.as_str().to_owned(), reason: innermost(&e) })?;
         Ok(Self { client, target: target.clone() })
     }
 
@@ -199,8 +198,8 @@ pub fn is_loopback(url: &TargetUrl) -> bool {
 fn explain(error: &reqwest::Error, url: &str, limit: Duration) -> AskError {
     let url = url.to_owned();
     if error.is_timeout() {
-        let secs = if error.is_connect() { CONNECT_LIMIT.min(limit) } else { limit }.as_secs();
-        return AskError::Timeout { url, secs };
+        let limit = if error.is_connect() { CONNECT_LIMIT.min(limit) } else { limit };
+        return AskError::Timeout { url, limit };
     }
     if error.is_dns() {
         return AskError::Dns { url };
@@ -210,21 +209,24 @@ fn explain(error: &reqwest::Error, url: &str, limit: Duration) -> AskError {
     }
     let mut source = error.source();
     while let Some(cause) = source {
-        if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
-            return AskError::Tls { url, reason: tls.to_string() };
+        if let Some(reason) = tls_reason(cause) {
+            return AskError::Tls { url, reason };
         }
-        if let Some(io) = cause.downcast_ref::<std::io::Error>() {
-            if io.kind() == std::io::ErrorKind::ConnectionRefused {
-                return AskError::Refused { url };
-            }
-            // Its own source skips the error that it wraps.
-            if let Some(tls) = io.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-                return AskError::Tls { url, reason: tls.to_string() };
-            }
+        let io = cause.downcast_ref::<std::io::Error>();
+        if io.is_some_and(|io| io.kind() == std::io::ErrorKind::ConnectionRefused) {
+            return AskError::Refused { url };
         }
         source = cause.source();
     }
     AskError::Transport { url, reason: innermost(error) }
+}
+
+/// What the TLS library says, if `error` is its error or wraps it. An I/O error's own source skips what it wraps.
+fn tls_reason(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    if let Some(tls) = error.downcast_ref::<rustls::Error>() {
+        return Some(tls.to_string());
+    }
+    tls_reason(error.downcast_ref::<std::io::Error>()?.get_ref()?)
 }
 
 /// The last error of the chain: the one that says what happened.

@@ -246,10 +246,7 @@ impl Replicas {
         let kept = sample.labels.iter().filter(|(key, _)| !MIRROR_LABELS.contains(key));
         let mut replica: Vec<String> = kept.map(|(key, value)| format!("{key}={value}")).collect();
         replica.sort();
-        self.0
-            .entry(replica)
-            .and_modify(|old| *old = old.zip(value).map(|(a, b)| a.max(b)))
-            .or_insert(value);
+        self.0.entry(replica).and_modify(|old| *old = old.zip(value).map(|(a, b)| a.max(b))).or_insert(value);
     }
 
     fn sum(&self) -> Option<f64> {

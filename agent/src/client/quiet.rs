@@ -195,9 +195,9 @@ mod tests {
     fn a_wake_while_polling_polls_again_and_wakes_nobody() {
         let wakes = Arc::new(Count::default());
         let quiet = Quiet::new(Waker::from(Arc::clone(&wakes)));
-        let waker = Waker::from(Arc::clone(&quiet));
+        let own_waker = Waker::from(Arc::clone(&quiet));
         let mut polls = 0;
-        let polled = quiet.poll(&waker, |cx| {
+        let polled = quiet.poll(&own_waker, |cx| {
             polls += 1;
             if polls < 3 {
                 cx.waker().wake_by_ref();
@@ -206,9 +206,9 @@ mod tests {
         });
         assert!(polled.is_pending());
         assert_eq!((polls, wakes.0.load(SeqCst)), (3, 0));
-        waker.wake_by_ref();
+        own_waker.wake_by_ref();
         assert_eq!(wakes.0.load(SeqCst), 1, "a wake from outside goes through");
-        let endless = quiet.poll(&waker, |cx| {
+        let endless = quiet.poll(&own_waker, |cx| {
             cx.waker().wake_by_ref();
             Poll::<()>::Pending
         });

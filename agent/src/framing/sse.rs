@@ -289,7 +289,8 @@ mod tests {
                 Event::Error(text) => ("error", text),
                 Event::Stray(text) => ("stray", text),
             };
-            out += &format!("{name} {}\n", String::from_utf8_lossy(text).escape_debug());
+            let shown = String::from_utf8_lossy(text);
+            out.extend([name, " ", &shown.escape_debug().to_string(), "\n"]);
         };
         for piece in pieces {
             let mut events = sse.push(piece);

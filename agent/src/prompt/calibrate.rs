@@ -172,7 +172,8 @@ mod tests {
     #[test]
     fn a_bent_tokenizer_is_corrected() {
         // A tenth fewer tokens per character in long texts.
-        let bent = |chars: usize| if chars < 20_001 { chars as u64 / 5 } else { 4_000 + (chars as u64 - 20_000) * 9 / 50 };
+        let bent =
+            |chars: usize| if chars < 20_001 { chars as u64 / 5 } else { 4_000 + (chars as u64 - 20_000) * 9 / 50 };
         let (_, verdicts) = check(100_000, bent);
         assert_eq!(verdicts.last(), Some(&Verdict::Right));
         assert!(verdicts.len() <= 4, "{verdicts:?}");

@@ -29,8 +29,7 @@ enum Field {
 
 impl Field {
     /// In the order in which a refusal is searched for their names: the inner field before the one around it.
-    const ALL: [Self; 5] =
-        [Self::ContinuousUsage, Self::StreamOptions, Self::IgnoreEos, Self::Seed, Self::Temperature];
+    const ALL: [Self; 5] = [Self::ContinuousUsage, Self::StreamOptions, Self::IgnoreEos, Self::Seed, Self::Temperature];
 
     const fn name(self) -> &'static str {
         match self {
@@ -224,7 +223,7 @@ mod tests {
     #[test]
     fn the_whole_body() {
         let body = body(&Requests::new("org/a \"quoted\" model", Dialect::default()), 0x0123_4567_89ab_cdef);
-        insta::assert_snapshot!(body, @"");
+        insta::assert_snapshot!(body, @r#"{"model":"org/a \"quoted\" model","messages":[{"role":"user","content":"2f30533d3645fa25 opens the notes of run run-1. Before spring Task 01234567: Discuss in a long essay which events in these notes belong together, and argue for your view."}],"stream":true,"max_tokens":64,"stream_options":{"include_usage":true,"continuous_usage_stats":true},"temperature":1.0,"seed":9544371,"ignore_eos":true}"#);
         assert!(serde_json::from_str::<Value>(&body).is_ok());
     }
 
@@ -241,9 +240,8 @@ mod tests {
     fn the_document_is_shared_and_the_question_is_not() {
         let requests = Requests::new("m", Dialect::default());
         let document = document();
-        let [first, second] = [1 << 40, 2 << 40].map(|number| {
-            requests.parts(&document, Wish { max_output_tokens: 1, number })
-        });
+        let [first, second] =
+            [1 << 40, 2 << 40].map(|number| requests.parts(&document, Wish { max_output_tokens: 1, number }));
         assert_eq!(first[1].as_ptr(), document.bytes.as_ptr());
         assert_eq!(second[1].as_ptr(), document.bytes.as_ptr());
         assert_ne!(first[2], second[2]);

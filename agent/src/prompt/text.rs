@@ -159,7 +159,7 @@ impl Writer {
                 self.action(out);
             }
             1 => {
-                out.extend_from_slice(b"At ");
+                out.extend_from_slice(b"Before ");
                 self.word(&lexicon.times, out);
                 out.truncate(out.len() - 1);
                 out.extend_from_slice(b", ");
@@ -275,8 +275,8 @@ mod tests {
     #[test]
     fn a_document_reads_like_prose() {
         let document = library(1, "run-1").document(mark(Purpose::Decode, 0), 420);
-        insta::assert_snapshot!(text(&document), @"");
-        insta::assert_snapshot!(document.sha256, @"");
+        insta::assert_snapshot!(text(&document), @"7165fffc593ff572 opens the notes of run run-1. Odette of Amberford dismantled the proper expensive bell. Before autumn, Camilla of Dalewick spared the crooked lens. Before midsummer, Imogen of Calderon sealed the river above the kettle. The sterile brass beyond the calendar was unusually delivered by Victor. Before sunrise, Marina of Oakenshaw anchored the oven. Tobias designed the pale notable bread while Walter adj");
+        insta::assert_snapshot!(document.sha256, @"94fa49b5db0f1c3f81b34ea3a12d911dbd8588c5b8a43cfbddb0ef7562dfdf0d");
     }
 
     #[test]
@@ -315,10 +315,10 @@ mod tests {
     #[test]
     fn every_request_of_a_slot_has_its_own_number() {
         let library = library(1, "run-1");
-        let numbers: HashSet<_> =
-            (0..50).flat_map(|slot| (0..20).map(move |n| (slot, n))).map(|(slot, n)| {
-                library.request_number(mark(Purpose::Decode, slot), n)
-            }).collect();
+        let numbers: HashSet<_> = (0..50)
+            .flat_map(|slot| (0..20).map(move |n| (slot, n)))
+            .map(|(slot, n)| library.request_number(mark(Purpose::Decode, slot), n))
+            .collect();
         assert_eq!(numbers.len(), 1_000);
     }
 

@@ -131,7 +131,7 @@ Wickenden Willowbank Winterbourne Wolfsdale Yarrowby Yewbarrow Zephyrhill";
 
 /// Words that open a sentence about a time.
 pub(super) const TIMES: &str = "\
-afterwards autumn breakfast dawn daybreak dinner dusk evening harvest lunchtime midday midnight midsummer midwinter \
+autumn breakfast dawn daybreak dinner dusk evening harvest lunchtime midday midnight midsummer midwinter \
 moonrise nightfall noon springtime summer sunrise sunset supper teatime twilight winter";
 
 /// Words that join two things in space.

@@ -1,1 +1,81 @@
-//! server
+//! The HTTP interface and the page. Commands are HTTP; the live socket only tells.
+
+mod assets;
+mod error;
+mod export;
+mod guard;
+mod live;
+mod runs;
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::DefaultBodyLimit,
+    http::{HeaderName, HeaderValue, header},
+    middleware,
+    routing::{get, post},
+};
+use speedmatrix_shared::{
+    api::{SavedTarget, path},
+    state::RunState,
+};
+use tower_http::set_header::SetResponseHeaderLayer;
+
+pub use guard::AllowedHosts;
+
+use crate::runs::Runs;
+
+/// Largest request body, in bytes: a plan with its longest name and lists has some 50 KB.
+const MAX_BODY_BYTES: usize = 256 * 1_024;
+
+/// What the handlers share.
+#[derive(Debug, Clone)]
+pub struct AppState {
+    /// The runs.
+    pub runs: Arc<Runs>,
+    /// The read-only sample run.
+    pub reference: Arc<RunState>,
+    /// Servers to choose from.
+    pub targets: Arc<[SavedTarget]>,
+    /// Names under which this agent may be asked.
+    pub hosts: Arc<AllowedHosts>,
+}
+
+impl AppState {
+    /// An agent that serves `runs` at `bound`.
+    pub fn new(runs: Arc<Runs>, targets: Vec<SavedTarget>, hosts: AllowedHosts) -> Self {
+        Self {
+            runs,
+            reference: Arc::new(speedmatrix_shared::sample::reference()),
+            targets: targets.into(),
+            hosts: Arc::new(hosts),
+        }
+    }
+}
+
+/// The whole application. Tests call it without a socket.
+pub fn app(state: AppState) -> Router {
+    let api = Router::new()
+        .route(path::INFO, get(runs::info))
+        .route(path::RUNS, get(runs::list).post(runs::start))
+        .route(path::RUN, get(runs::state))
+        .route(path::LIVE, get(live::upgrade))
+        .route(path::STOP, post(runs::stop))
+        .route(path::EXPORT, get(export::file))
+        .route(path::PROBE, post(runs::probe))
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(fixed_header(header::CACHE_CONTROL, "no-store"));
+    api.fallback_service(assets::page())
+        .method_not_allowed_fallback(error::method_not_allowed)
+        .layer(middleware::from_fn_with_state(Arc::clone(&state.hosts), guard::check))
+        .layer(fixed_header(header::CONTENT_SECURITY_POLICY, assets::CONTENT_SECURITY_POLICY))
+        .layer(fixed_header(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .layer(fixed_header(header::REFERRER_POLICY, "no-referrer"))
+        .layer(fixed_header(header::X_FRAME_OPTIONS, "DENY"))
+        .with_state(state)
+}
+
+fn fixed_header(name: HeaderName, value: &'static str) -> SetResponseHeaderLayer<HeaderValue> {
+    SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value))
+}

@@ -35,28 +35,16 @@ struct Block {
 
 impl KvMemory {
     pub(super) fn new(capacity_tokens: u64) -> Self {
-        Self {
-            capacity_tokens,
-            blocks: HashMap::new(),
-            idle: BTreeMap::new(),
-            next_stamp: 0,
-            reserved_tokens: 0,
-        }
+        Self { capacity_tokens, blocks: HashMap::new(), idle: BTreeMap::new(), next_stamp: 0, reserved_tokens: 0 }
     }
 
     /// Takes a request in: holds its prompt's `blocks` and sets `private_tokens` aside. Returns how many leading blocks
     /// were cached, or `None`, with nothing changed, when it doesn't fit beside the others.
     pub(super) fn admit(&mut self, blocks: &[u64], private_tokens: u64) -> Option<usize> {
-        let cached = blocks
-            .iter()
-            .take_while(|hash| self.blocks.contains_key(hash))
-            .count();
-        let newly_held = blocks
-            .iter()
-            .filter(|hash| self.blocks.get(hash).is_none_or(|block| block.holders == 0))
-            .count() as u64;
-        let wanted =
-            self.held_tokens() + newly_held * BLOCK_TOKENS + self.reserved_tokens + private_tokens;
+        let cached = blocks.iter().take_while(|hash| self.blocks.contains_key(hash)).count();
+        let newly_held =
+            blocks.iter().filter(|hash| self.blocks.get(hash).is_none_or(|block| block.holders == 0)).count() as u64;
+        let wanted = self.held_tokens() + newly_held * BLOCK_TOKENS + self.reserved_tokens + private_tokens;
         if wanted > self.capacity_tokens {
             return None;
         }
@@ -69,18 +57,12 @@ impl KvMemory {
     }
 
     /// Gives back what [`Self::admit`] took. `cached` is what it returned.
-    pub(super) fn release(
-        &mut self,
-        blocks: &[u64],
-        cached: usize,
-        private_tokens: u64,
-        release: Release,
-    ) {
+    pub(super) fn release(&mut self, blocks: &[u64], cached: usize, private_tokens: u64, release: Release) {
         self.reserved_tokens -= private_tokens;
         // From the end, so that a document's tail is evicted before its beginning.
         for (index, hash) in blocks.iter().enumerate().rev() {
-            let worthless = release == Release::Forget && index >= cached;
-            self.let_go(*hash, worthless);
+            let fate = if index >= cached { release } else { Release::Keep };
+            self.let_go(*hash, fate);
         }
     }
 
@@ -90,26 +72,20 @@ impl KvMemory {
     }
 
     fn hold(&mut self, hash: u64) {
-        let block = self.blocks.entry(hash).or_insert(Block {
-            holders: 0,
-            idle_since: u64::MAX,
-        });
+        let block = self.blocks.entry(hash).or_insert(Block { holders: 0, idle_since: u64::MAX });
         if block.holders == 0 {
             self.idle.remove(&block.idle_since);
         }
         block.holders += 1;
     }
 
-    fn let_go(&mut self, hash: u64, worthless: bool) {
-        let block = self
-            .blocks
-            .get_mut(&hash)
-            .expect("a held block is in the table");
+    fn let_go(&mut self, hash: u64, fate: Release) {
+        let block = self.blocks.get_mut(&hash).expect("a held block is in the table");
         block.holders -= 1;
         if block.holders > 0 {
             return;
         }
-        if worthless {
+        if fate == Release::Forget {
             self.blocks.remove(&hash);
         } else {
             block.idle_since = self.next_stamp;
@@ -119,8 +95,7 @@ impl KvMemory {
     }
 
     fn evict(&mut self) {
-        while self.blocks.len() as u64 * BLOCK_TOKENS + self.reserved_tokens > self.capacity_tokens
-        {
+        while self.blocks.len() as u64 * BLOCK_TOKENS + self.reserved_tokens > self.capacity_tokens {
             let Some((_, hash)) = self.idle.pop_first() else {
                 return;
             };
@@ -145,17 +120,9 @@ mod tests {
         assert_eq!(memory.admit(&blocks(1, 2), 100), Some(0));
         assert_eq!(memory.admit(&blocks(1, 2), 100), Some(2));
         assert_eq!(memory.held_tokens(), 512);
-        assert_eq!(
-            memory.admit(&blocks(2, 2), 100),
-            None,
-            "512 + 512 + 300 > 1,024"
-        );
+        assert_eq!(memory.admit(&blocks(2, 2), 100), None, "512 + 512 + 300 > 1,024");
         memory.release(&blocks(1, 2), 0, 100, Release::Keep);
-        assert_eq!(
-            memory.held_tokens(),
-            512,
-            "the other request still holds them"
-        );
+        assert_eq!(memory.held_tokens(), 512, "the other request still holds them");
     }
 
     #[test]
@@ -168,11 +135,7 @@ mod tests {
         memory.admit(&blocks(3, 1), 0).unwrap();
         assert_eq!(memory.admit(&blocks(2, 2), 0), Some(2));
         memory.release(&blocks(2, 2), 2, 0, Release::Keep);
-        assert_eq!(
-            memory.admit(&blocks(1, 2), 0),
-            Some(1),
-            "block 1 of document 1 had to go"
-        );
+        assert_eq!(memory.admit(&blocks(1, 2), 0), Some(1), "block 1 of document 1 had to go");
     }
 
     #[test]

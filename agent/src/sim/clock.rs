@@ -24,10 +24,7 @@ impl SimTime {
     /// This moment plus `span` of simulated time.
     #[must_use]
     pub fn after(self, span: Duration) -> Self {
-        Self(
-            self.0
-                .saturating_add(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)),
-        )
+        Self(self.0.saturating_add(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)))
     }
 
     /// Simulated time since `earlier`; zero when `earlier` is later.
@@ -58,10 +55,7 @@ pub(super) struct SimClock {
 impl SimClock {
     /// Starts at simulated time zero; `factor` simulated seconds pass per real second.
     pub(super) fn start(factor: f64) -> Self {
-        Self {
-            start_ns: read(ClockId::CLOCK_MONOTONIC),
-            factor,
-        }
+        Self { start_ns: read(ClockId::CLOCK_MONOTONIC), factor }
     }
 
     pub(super) fn now(&self) -> SimTime {
@@ -70,17 +64,12 @@ impl SimClock {
 
     pub(super) fn stamp(&self) -> Stamp {
         let monotonic_ns = read(ClockId::CLOCK_MONOTONIC);
-        Stamp {
-            realtime_ns: read(ClockId::CLOCK_REALTIME),
-            monotonic_ns,
-            simulated: self.at(monotonic_ns),
-        }
+        Stamp { realtime_ns: read(ClockId::CLOCK_REALTIME), monotonic_ns, simulated: self.at(monotonic_ns) }
     }
 
     /// The `CLOCK_MONOTONIC` nanosecond at which simulated time has surely reached `time`.
     pub(super) fn monotonic_ns(&self, time: SimTime) -> u64 {
-        self.start_ns
-            .saturating_add((time.0 as f64 / self.factor).ceil() as u64)
+        self.start_ns.saturating_add((time.0 as f64 / self.factor).ceil() as u64)
     }
 
     /// Real nanoseconds by which `stamp` is after `due`.
@@ -152,15 +141,10 @@ mod linux {
         pub(super) async fn ring_at(&self, monotonic_ns: u64) -> io::Result<()> {
             // A zero time would switch the timer off.
             let moment = TimeSpec::from(Duration::from_nanos(monotonic_ns.max(1)));
-            self.timer.get_ref().0.set(
-                Expiration::OneShot(moment),
-                TimerSetTimeFlags::TFD_TIMER_ABSTIME,
-            )?;
+            self.timer.get_ref().0.set(Expiration::OneShot(moment), TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
             loop {
                 let mut ready = self.timer.readable().await?;
-                if let Ok(result) =
-                    ready.try_io(|timer| timer.get_ref().0.wait().map_err(io::Error::from))
-                {
+                if let Ok(result) = ready.try_io(|timer| timer.get_ref().0.wait().map_err(io::Error::from)) {
                     return result;
                 }
             }
@@ -196,16 +180,10 @@ mod tests {
 
     #[test]
     fn simulated_time_runs_by_the_factor() {
-        let clock = SimClock {
-            start_ns: 1_000,
-            factor: 20.0,
-        };
+        let clock = SimClock { start_ns: 1_000, factor: 20.0 };
         assert_eq!(clock.at(1_500), SimTime::from_nanos(10_000));
         assert_eq!(clock.monotonic_ns(SimTime::from_nanos(10_000)), 1_500);
-        assert_eq!(
-            clock.at(clock.monotonic_ns(SimTime::from_nanos(10_000))),
-            SimTime::from_nanos(10_000)
-        );
+        assert_eq!(clock.at(clock.monotonic_ns(SimTime::from_nanos(10_000))), SimTime::from_nanos(10_000));
         assert_eq!(clock.at(3), SimTime::from_nanos(0));
     }
 

@@ -79,9 +79,7 @@ impl ApiKey {
     }
 
     pub(super) fn opens(&self, authorization: Option<&str>) -> bool {
-        authorization
-            .and_then(|value| value.strip_prefix("Bearer "))
-            .is_some_and(|key| key == self.0)
+        authorization.and_then(|value| value.strip_prefix("Bearer ")).is_some_and(|key| key == self.0)
     }
 }
 
@@ -145,22 +143,10 @@ const GIB: u64 = 1 << 30;
 
 /// Names and one-line descriptions, in the order in which they are offered.
 const PRESETS: &[(&str, &str)] = &[
-    (
-        "reference",
-        "two simulated H200 NVL serving a 1M-token model with speculation, fitted to the reference page",
-    ),
-    (
-        "exact",
-        "50 ms to the first token, 10 ms per token, no queue, no noise: for tests and benchmarks",
-    ),
-    (
-        "exact-speculative",
-        "like exact, with 1 to 8 tokens per 10 ms step",
-    ),
-    (
-        "small",
-        "one simulated 24 GB card serving a small 32K model, 16 requests at once: queues soon",
-    ),
+    ("reference", "two simulated H200 NVL serving a 1M-token model with speculation, fitted to the reference page"),
+    ("exact", "50 ms to the first token, 10 ms per token, no queue, no noise: for tests and benchmarks"),
+    ("exact-speculative", "like exact, with 1 to 8 tokens per 10 ms step"),
+    ("small", "one simulated 24 GB card serving a small 32K model, 16 requests at once: queues soon"),
 ];
 
 impl SimConfig {
@@ -171,21 +157,13 @@ impl SimConfig {
             "exact" => Ok(Self::exact()),
             "exact-speculative" => Ok(Self {
                 preset: "exact-speculative".to_owned(),
-                speculation: Some(Speculation {
-                    draft_tokens: 7,
-                    mean_length: 3.5,
-                    text_sigma: 0.25,
-                }),
+                speculation: Some(Speculation { draft_tokens: 7, mean_length: 3.5, text_sigma: 0.25 }),
                 ..Self::exact()
             }),
             "small" => Ok(Self::small()),
             _ => Err(UnknownPreset {
                 name: name.to_owned(),
-                known: PRESETS
-                    .iter()
-                    .map(|(known, _)| *known)
-                    .collect::<Vec<_>>()
-                    .join(", "),
+                known: PRESETS.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", "),
             }),
         }
     }
@@ -210,15 +188,10 @@ impl SimConfig {
             return Err(BadConfig::ClockFactor(self.clock_factor));
         }
         if self.kv_tokens < self.max_model_len {
-            return Err(BadConfig::KvTooSmall {
-                max_model_len: self.max_model_len,
-                kv_tokens: self.kv_tokens,
-            });
+            return Err(BadConfig::KvTooSmall { max_model_len: self.max_model_len, kv_tokens: self.kv_tokens });
         }
         match self.speculation {
-            Some(Speculation { draft_tokens, .. })
-                if !(1..=MAX_DRAFT_TOKENS).contains(&draft_tokens) =>
-            {
+            Some(Speculation { draft_tokens, .. }) if !(1..=MAX_DRAFT_TOKENS).contains(&draft_tokens) => {
                 Err(BadConfig::DraftTokens(draft_tokens))
             }
             _ => Ok(()),
@@ -249,11 +222,7 @@ impl SimConfig {
                 prefill_slowdown: 1.5,
                 step_sigma: 0.05,
             }),
-            speculation: Some(Speculation {
-                draft_tokens: 7,
-                mean_length: 3.5,
-                text_sigma: 0.25,
-            }),
+            speculation: Some(Speculation { draft_tokens: 7, mean_length: 3.5, text_sigma: 0.25 }),
             usage: UsageStyle::EveryChunk,
             api_key: None,
             max_model_len: 1_048_576,
@@ -278,10 +247,7 @@ impl SimConfig {
         Self {
             preset: "exact".to_owned(),
             model: "exact".to_owned(),
-            physics: Physics::Fixed {
-                first_token: Duration::from_millis(50),
-                step: Duration::from_millis(10),
-            },
+            physics: Physics::Fixed { first_token: Duration::from_millis(50), step: Duration::from_millis(10) },
             speculation: None,
             max_sequences: 65_536,
             // Holds 128 different documents of a million tokens.
@@ -349,22 +315,11 @@ mod tests {
         insta::assert_snapshot!(unknown, @"there is no simulator preset `refrence`; use one of: reference, exact, exact-speculative, small");
         let exact = SimConfig::exact();
         let bad = [
-            SimConfig {
-                clock_factor: 0.5,
-                ..exact.clone()
-            },
-            SimConfig {
-                kv_tokens: 10,
-                ..exact.clone()
-            },
-            SimConfig {
-                max_sequences: 0,
-                ..exact
-            },
+            SimConfig { clock_factor: 0.5, ..exact.clone() },
+            SimConfig { kv_tokens: 10, ..exact.clone() },
+            SimConfig { max_sequences: 0, ..exact },
         ];
-        let errors = bad
-            .map(|config| config.check().unwrap_err().to_string())
-            .join("\n");
+        let errors = bad.map(|config| config.check().unwrap_err().to_string()).join("\n");
         insta::assert_snapshot!(errors, @"
         clock factor 0.5 can't be simulated; give a finite number of at least 1
         a request of 1048576 tokens never fits 10 tokens of kv memory; raise kv_tokens or lower max_model_len

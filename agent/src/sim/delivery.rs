@@ -109,9 +109,9 @@ impl Delivery {
             }
             What::Prefilled { .. } => Progress::Going,
             What::Tokens { .. } if self.state.stalled == Stalled::ForEver => Progress::Going,
-            What::Tokens { tokens, more, .. } => self
-                .tokens(tokens, more, due, clock)
-                .unwrap_or_else(|end| Progress::Over(end, Then::Close)),
+            What::Tokens { tokens, more, .. } => {
+                self.tokens(tokens, more, due, clock).unwrap_or_else(|end| Progress::Over(end, Then::Close))
+            }
         }
     }
 
@@ -131,34 +131,20 @@ impl Delivery {
                 (End::Completed, _) => {
                     let text = String::from_utf8_lossy(&text);
                     let usage = usage_of(&self.record, &self.behaviour, self.record.output_tokens);
-                    let body =
-                        self.shape
-                            .whole(&text, finish_reason(self.finish, &self.behaviour), usage);
+                    let body = self.shape.whole(&text, finish_reason(self.finish, &self.behaviour), usage);
                     Some(Answer::bytes(200, "application/json", body))
                 }
-                (_, Then::KeepAlive) => Some(Answer::error(
-                    500,
-                    "InternalServerError",
-                    "the engine failed (simulated)",
-                )),
+                (_, Then::KeepAlive) => {
+                    Some(Answer::error(500, "InternalServerError", "the engine failed (simulated)"))
+                }
                 _ => None,
             };
             if let Some(answer) = answer {
-                pending = Answer {
-                    request_id: Some(self.record.id),
-                    ..answer
-                }
-                .to_bytes();
+                pending = Answer { request_id: Some(self.record.id), ..answer }.to_bytes();
             }
         }
         // Fails only when the connection is gone, and then nobody needs the reply.
-        self.reply
-            .send(Reply {
-                half,
-                pending,
-                then,
-            })
-            .ok();
+        self.reply.send(Reply { half, pending, then }).ok();
     }
 
     /// Closes the books, once.
@@ -168,26 +154,12 @@ impl Delivery {
         }
         self.record.end = Some(end);
         let chunk_log = std::mem::take(&mut self.record.chunk_log);
-        self.log.update(
-            self.serial,
-            RequestRecord {
-                chunk_log,
-                ..self.record.clone()
-            },
-        );
+        self.log.update(self.serial, RequestRecord { chunk_log, ..self.record.clone() });
     }
 
-    fn tokens(
-        &mut self,
-        tokens: u64,
-        more: More,
-        due: SimTime,
-        clock: &SimClock,
-    ) -> Result<Progress, End> {
+    fn tokens(&mut self, tokens: u64, more: More, due: SimTime, clock: &SimClock) -> Result<Progress, End> {
         let cut = self.behaviour.cut();
-        let before_cut = cut.map_or(u64::MAX, |(after, _)| {
-            after.saturating_sub(self.state.tokens)
-        });
+        let before_cut = cut.map_or(u64::MAX, |(after, _)| after.saturating_sub(self.state.tokens));
         let allowed = tokens.min(before_cut);
         if allowed > 0 {
             self.chunk(allowed, due, clock)?;
@@ -220,14 +192,11 @@ impl Delivery {
         }
         let field = self.field();
         self.state.tokens += tokens;
-        let usage = (self.usage == AskedUsage::EveryChunk).then(|| Usage {
-            cached: None,
-            ..usage_of(&self.record, &self.behaviour, self.state.tokens)
-        });
+        let usage = (self.usage == AskedUsage::EveryChunk)
+            .then(|| Usage { cached: None, ..usage_of(&self.record, &self.behaviour, self.state.tokens) });
         let mut event = std::mem::take(&mut self.state.event);
         let text = &mut self.text;
-        self.shape
-            .text(field, usage, |out| text.write(tokens, out), &mut event);
+        self.shape.text(field, usage, |out| text.write(tokens, out), &mut event);
         self.state.event = event;
         self.put();
         self.state.held_chunks.push((due, tokens));
@@ -239,11 +208,7 @@ impl Delivery {
 
     fn field(&self) -> Field {
         if self.behaviour.has(Misbehaviour::ToolCalls) {
-            if self.state.tokens == 0 {
-                Field::ToolCall
-            } else {
-                Field::ToolArguments
-            }
+            if self.state.tokens == 0 { Field::ToolCall } else { Field::ToolArguments }
         } else if self.state.tokens < self.behaviour.reasoning_tokens() {
             Field::Reasoning
         } else {
@@ -253,10 +218,8 @@ impl Delivery {
 
     fn role(&mut self) {
         self.state.role = Role::Sent;
-        let usage = (self.usage == AskedUsage::EveryChunk).then(|| Usage {
-            cached: None,
-            ..usage_of(&self.record, &self.behaviour, 0)
-        });
+        let usage = (self.usage == AskedUsage::EveryChunk)
+            .then(|| Usage { cached: None, ..usage_of(&self.record, &self.behaviour, 0) });
         self.shape.role(usage, &mut self.state.event);
         self.put();
     }
@@ -268,15 +231,8 @@ impl Delivery {
         }
         self.flush(clock)?;
         let usage = usage_of(&self.record, &self.behaviour, self.state.tokens);
-        let every = (self.usage == AskedUsage::EveryChunk).then_some(Usage {
-            cached: None,
-            ..usage
-        });
-        self.shape.finish(
-            finish_reason(self.finish, &self.behaviour),
-            every,
-            &mut self.state.event,
-        );
+        let every = (self.usage == AskedUsage::EveryChunk).then_some(Usage { cached: None, ..usage });
+        self.shape.finish(finish_reason(self.finish, &self.behaviour), every, &mut self.state.event);
         self.put();
         if self.usage != AskedUsage::None {
             self.shape.usage(usage, &mut self.state.event);
@@ -372,17 +328,9 @@ impl Delivery {
 
 fn usage_of(record: &RequestRecord, behaviour: &Behaviour, completion: u64) -> Usage {
     if behaviour.has(Misbehaviour::ZeroUsage) {
-        return Usage {
-            prompt: 0,
-            completion: 0,
-            cached: Some(0),
-        };
+        return Usage { prompt: 0, completion: 0, cached: Some(0) };
     }
-    Usage {
-        prompt: record.prompt_tokens,
-        completion,
-        cached: Some(record.cached_tokens),
-    }
+    Usage { prompt: record.prompt_tokens, completion, cached: Some(record.cached_tokens) }
 }
 
 fn finish_reason(finish: Finish, behaviour: &Behaviour) -> &'static str {

@@ -39,35 +39,18 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    pub(super) fn new(
-        scheduler: Scheduler,
-        clock: SimClock,
-        alarm: Alarm,
-        metrics: Arc<Metrics>,
-    ) -> Self {
-        Self {
-            scheduler,
-            clock,
-            alarm,
-            metrics,
-            deliveries: BTreeMap::new(),
-            happenings: VecDeque::new(),
-        }
+    pub(super) fn new(scheduler: Scheduler, clock: SimClock, alarm: Alarm, metrics: Arc<Metrics>) -> Self {
+        Self { scheduler, clock, alarm, metrics, deliveries: BTreeMap::new(), happenings: VecDeque::new() }
     }
 
     /// Runs until `stop`; the records of unfinished requests are closed as stopped.
-    pub(super) async fn run(
-        mut self,
-        mut commands: mpsc::Receiver<Command>,
-        stop: CancellationToken,
-    ) {
+    pub(super) async fn run(mut self, mut commands: mpsc::Receiver<Command>, stop: CancellationToken) {
         while !stop.is_cancelled() {
             while let Ok(command) = commands.try_recv() {
                 self.obey(command);
             }
             if self.happenings.is_empty() {
-                self.scheduler
-                    .advance(self.clock.now(), TURN, &mut self.happenings);
+                self.scheduler.advance(self.clock.now(), TURN, &mut self.happenings);
             }
             if self.happenings.is_empty() {
                 self.metrics.set_load(self.scheduler.load());
@@ -101,9 +84,7 @@ impl Engine {
         match self.scheduler.next_due() {
             Some(due) => {
                 let soonest = monotonic_now_ns() + SHORTEST_SLEEP_NS;
-                self.alarm
-                    .until(self.clock.monotonic_ns(due).max(soonest))
-                    .await;
+                self.alarm.until(self.clock.monotonic_ns(due).max(soonest)).await;
             }
             None => std::future::pending().await,
         }
@@ -136,14 +117,9 @@ impl Engine {
         let Some(delivery) = self.deliveries.remove(&id) else {
             return;
         };
-        self.metrics.finish(if end == End::Completed {
-            delivery.finish
-        } else {
-            Finish::Abort
-        });
+        self.metrics.finish(if end == End::Completed { delivery.finish } else { Finish::Abort });
         delivery.end(end, then);
         // A completed request has left the scheduler already; this finds nothing then.
-        self.scheduler
-            .abort(id, self.clock.now(), &mut self.happenings);
+        self.scheduler.abort(id, self.clock.now(), &mut self.happenings);
     }
 }

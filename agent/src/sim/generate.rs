@@ -44,10 +44,7 @@ pub(super) async fn generate(
     let received = shared.clock.stamp();
     let number = shared.next_request();
     let behaviour = shared.config.script.behaviour(number, shared.config.seed);
-    let id = head
-        .request_id
-        .clone()
-        .unwrap_or_else(|| format!("sim-{number}"));
+    let id = head.request_id.clone().unwrap_or_else(|| format!("sim-{number}"));
     for misbehaviour in behaviour.all() {
         match *misbehaviour {
             Misbehaviour::NeverAnswer => {
@@ -62,26 +59,15 @@ pub(super) async fn generate(
     }
     let asked = match refusal(&behaviour) {
         Some(answer) => Err(answer),
-        None => understand(shared, body, endpoint)
-            .await
-            .map_err(|refused| refused_answer(&refused)),
+        None => understand(shared, body, endpoint).await.map_err(|refused| refused_answer(&refused)),
     };
     match asked {
         Ok(asked) => {
-            let request = Request {
-                number,
-                id,
-                received,
-                endpoint,
-                behaviour,
-            };
+            let request = Request { number, id, received, endpoint, behaviour };
             serve(shared, connection, request, asked).await
         }
         Err(answer) => {
-            let answer = Answer {
-                request_id: Some(id),
-                ..answer
-            };
+            let answer = Answer { request_id: Some(id), ..answer };
             connection.answer(&answer).await.ok().map(|()| connection)
         }
     }
@@ -96,11 +82,7 @@ struct Request {
     behaviour: Behaviour,
 }
 
-async fn understand(
-    shared: &Arc<Shared>,
-    body: Vec<u8>,
-    endpoint: Endpoint,
-) -> Result<Asked, Refused> {
+async fn understand(shared: &Arc<Shared>, body: Vec<u8>, endpoint: Endpoint) -> Result<Asked, Refused> {
     if body.len() < BIG_BODY_BYTES {
         return prompt::read(&body, endpoint, &shared.config);
     }
@@ -110,12 +92,7 @@ async fn understand(
         .expect("reading a prompt never panics, and nobody cancels it")
 }
 
-async fn serve(
-    shared: &Arc<Shared>,
-    mut connection: Connection,
-    request: Request,
-    asked: Asked,
-) -> Option<Connection> {
+async fn serve(shared: &Arc<Shared>, mut connection: Connection, request: Request, asked: Asked) -> Option<Connection> {
     let streaming = match asked.delivery {
         Asking::Stream(usage) => Some(capable(usage, shared.config.usage)),
         Asking::Whole => None,
@@ -123,33 +100,12 @@ async fn serve(
     if streaming.is_some() {
         connection.begin_stream(&request.id).await.ok()?;
     }
-    let Connection {
-        mut read,
-        write,
-        mut buffer,
-    } = connection;
+    let Connection { mut read, write, mut buffer } = connection;
     let engine_id = request.number;
     let (sender, mut reply) = oneshot::channel();
-    let job = job(
-        shared,
-        request,
-        asked,
-        Way {
-            wire: Wire::new(write),
-            streaming,
-            sender,
-        },
-    )?;
-    shared
-        .commands
-        .send(Command::Submit(Box::new(job)))
-        .await
-        .ok()?;
-    let Reply {
-        half,
-        pending,
-        then,
-    } = tokio::select! {
+    let job = job(shared, request, asked, Way { wire: Wire::new(write), streaming, sender })?;
+    shared.commands.send(Command::Submit(Box::new(job))).await.ok()?;
+    let Reply { half, pending, then } = tokio::select! {
         biased;
         reply = &mut reply => reply.ok()?,
         () = client_left(&mut read, &mut buffer) => {
@@ -157,11 +113,7 @@ async fn serve(
             return None;
         }
     };
-    let mut connection = Connection {
-        read,
-        write: half,
-        buffer,
-    };
+    let mut connection = Connection { read, write: half, buffer };
     connection.write_all(&pending).await.ok()?;
     match then {
         Then::KeepAlive => Some(connection),
@@ -185,30 +137,16 @@ struct Way {
 /// Draws what the request will be, and opens its record.
 fn job(shared: &Shared, request: Request, asked: Asked, way: Way) -> Option<(Order, Delivery)> {
     let config = &shared.config;
-    let Request {
-        number,
-        id,
-        received,
-        endpoint,
-        behaviour,
-    } = request;
+    let Request { number, id, received, endpoint, behaviour } = request;
     // Without a seed of the client's every request is another one, as it is with a real engine.
     let seed = asked.seed.unwrap_or(number ^ 0x5eed_0000_0000_0000);
     let random = |purpose: Purpose| seeded([config.seed, seed, asked.prompt.hash, purpose as u64]);
-    let drawn = log_normal(
-        config.mean_output_tokens as f64,
-        LENGTH_SIGMA,
-        &mut random(Purpose::Length),
-    ) as u64;
+    let drawn = log_normal(config.mean_output_tokens as f64, LENGTH_SIGMA, &mut random(Purpose::Length)) as u64;
     let wanted = match asked.length {
         Length::Limit => asked.limit_tokens,
         Length::Model => drawn.max(asked.min_tokens).clamp(1, asked.limit_tokens),
     };
-    let finish = if wanted < asked.limit_tokens {
-        Finish::Stop
-    } else {
-        Finish::Length
-    };
+    let finish = if wanted < asked.limit_tokens { Finish::Stop } else { Finish::Length };
     let record = RequestRecord::new(id, received, asked.prompt.tokens);
     let order = Order {
         id: number,
@@ -228,11 +166,7 @@ fn job(shared: &Shared, request: Request, asked: Asked, way: Way) -> Option<(Ord
         usage: way.streaming.unwrap_or(AskedUsage::None),
         finish,
         wire: way.wire,
-        form: if way.streaming.is_some() {
-            Form::Stream
-        } else {
-            Form::Whole(Vec::new())
-        },
+        form: if way.streaming.is_some() { Form::Stream } else { Form::Whole(Vec::new()) },
         reply: way.sender,
         state: Written::default(),
         behaviour,
@@ -254,30 +188,18 @@ fn capable(asked: AskedUsage, style: UsageStyle) -> AskedUsage {
 
 /// The answer that the script gives instead of a generation.
 fn refusal(behaviour: &Behaviour) -> Option<Answer> {
-    behaviour
-        .all()
-        .iter()
-        .find_map(|misbehaviour| match *misbehaviour {
-            Misbehaviour::TooManyRequests { retry_after_secs } => Some(Answer {
-                retry_after_secs: Some(retry_after_secs),
-                ..Answer::error(429, "RateLimitError", "too many requests (simulated)")
-            }),
-            Misbehaviour::Unavailable => Some(Answer::error(
-                503,
-                "ServiceUnavailable",
-                "the model is loading (simulated)",
-            )),
-            Misbehaviour::Html => {
-                let page =
-                    b"<!doctype html><title>Sign in</title><p>Please sign in to this network.</p>";
-                Some(Answer::bytes(
-                    200,
-                    "text/html; charset=utf-8",
-                    page.to_vec(),
-                ))
-            }
-            _ => None,
-        })
+    behaviour.all().iter().find_map(|misbehaviour| match *misbehaviour {
+        Misbehaviour::TooManyRequests { retry_after_secs } => Some(Answer {
+            retry_after_secs: Some(retry_after_secs),
+            ..Answer::error(429, "RateLimitError", "too many requests (simulated)")
+        }),
+        Misbehaviour::Unavailable => Some(Answer::error(503, "ServiceUnavailable", "the model is loading (simulated)")),
+        Misbehaviour::Html => {
+            let page = b"<!doctype html><title>Sign in</title><p>Please sign in to this network.</p>";
+            Some(Answer::bytes(200, "text/html; charset=utf-8", page.to_vec()))
+        }
+        _ => None,
+    })
 }
 
 /// A refused request in vLLM's shape.

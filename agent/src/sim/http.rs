@@ -96,31 +96,14 @@ impl Answer {
     }
 
     pub(super) fn bytes(status: u16, kind: &'static str, body: Vec<u8>) -> Self {
-        Self {
-            status,
-            kind,
-            body,
-            retry_after_secs: None,
-            request_id: None,
-        }
+        Self { status, kind, body, retry_after_secs: None, request_id: None }
     }
 
     /// The answer as it goes over the wire.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let Self {
-            status,
-            kind,
-            body,
-            retry_after_secs,
-            request_id,
-        } = self;
-        let id = request_id
-            .as_ref()
-            .map(|id| format!("x-request-id: {id}\r\n"))
-            .unwrap_or_default();
-        let retry = retry_after_secs
-            .map(|secs| format!("retry-after: {secs}\r\n"))
-            .unwrap_or_default();
+        let Self { status, kind, body, retry_after_secs, request_id } = self;
+        let id = request_id.as_ref().map(|id| format!("x-request-id: {id}\r\n")).unwrap_or_default();
+        let retry = retry_after_secs.map(|secs| format!("retry-after: {secs}\r\n")).unwrap_or_default();
         let head = format!(
             "HTTP/1.1 {status} {}\r\nserver: uvicorn\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n{id}{retry}\r\n",
             reason(*status),
@@ -131,8 +114,7 @@ impl Answer {
 
     /// An error in vLLM's shape.
     pub(super) fn error(status: u16, kind: &str, message: &str) -> Self {
-        let error =
-            serde_json::json!({"message": message, "type": kind, "param": null, "code": status});
+        let error = serde_json::json!({"message": message, "type": kind, "param": null, "code": status});
         Self::json(status, &serde_json::json!({ "error": error }))
     }
 }
@@ -141,11 +123,7 @@ impl Connection {
     pub(super) fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         let (read, write) = stream.into_split();
-        Ok(Self {
-            read,
-            write,
-            buffer: BytesMut::new(),
-        })
+        Ok(Self { read, write, buffer: BytesMut::new() })
     }
 
     /// The next request's head.
@@ -153,9 +131,7 @@ impl Connection {
         if self.buffer.is_empty() {
             self.more(IDLE_LIMIT).await?;
         }
-        timeout(HEAD_TIME_LIMIT, self.rest_of_head())
-            .await
-            .unwrap_or(Err(Unread::Gone))
+        timeout(HEAD_TIME_LIMIT, self.rest_of_head()).await.unwrap_or(Err(Unread::Gone))
     }
 
     async fn rest_of_head(&mut self) -> Result<Head, Unread> {
@@ -165,11 +141,7 @@ impl Connection {
                 return Ok(head);
             }
             if self.buffer.len() > HEAD_LIMIT_BYTES {
-                return Err(Unread::Bad(Answer::error(
-                    431,
-                    "Bad Request",
-                    "the request's head is longer than 32 KiB",
-                )));
+                return Err(Unread::Bad(Answer::error(431, "Bad Request", "the request's head is longer than 32 KiB")));
             }
             self.more(HEAD_TIME_LIMIT).await?;
         }
@@ -178,26 +150,13 @@ impl Connection {
     /// The body that belongs to `head`.
     pub(super) async fn body(&mut self, head: &Head) -> Result<Vec<u8>, Unread> {
         let BodyKind::Bytes(length) = head.body else {
-            return Err(Unread::Bad(Answer::error(
-                411,
-                "Bad Request",
-                "send the body with a content-length",
-            )));
+            return Err(Unread::Bad(Answer::error(411, "Bad Request", "send the body with a content-length")));
         };
-        let Some(length) = usize::try_from(length)
-            .ok()
-            .filter(|length| *length as u64 <= BODY_LIMIT_BYTES)
-        else {
-            return Err(Unread::Bad(Answer::error(
-                413,
-                "Bad Request",
-                "the body is longer than 64 MiB",
-            )));
+        let Some(length) = usize::try_from(length).ok().filter(|length| *length as u64 <= BODY_LIMIT_BYTES) else {
+            return Err(Unread::Bad(Answer::error(413, "Bad Request", "the body is longer than 64 MiB")));
         };
         if head.expects == Expects::Continue {
-            self.write
-                .write_all(b"HTTP/1.1 100 Continue\r\n\r\n")
-                .await?;
+            self.write.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
         }
         let mut body = Vec::with_capacity(length);
         let buffered = self.buffer.split_to(length.min(self.buffer.len()));
@@ -270,11 +229,7 @@ fn parse(buffer: &[u8]) -> Result<Option<(Head, usize)>, Unread> {
         request_id: None,
         body: BodyKind::Bytes(0),
         expects: Expects::Nothing,
-        after: if request.version == Some(0) {
-            After::Close
-        } else {
-            After::KeepAlive
-        },
+        after: if request.version == Some(0) { After::Close } else { After::KeepAlive },
     };
     for header in request.headers.iter() {
         let Ok(value) = std::str::from_utf8(header.value) else {
@@ -285,9 +240,9 @@ fn parse(buffer: &[u8]) -> Result<Option<(Head, usize)>, Unread> {
             "authorization" => head.authorization = Some(value.to_owned()),
             "x-request-id" => head.request_id = Some(harmless(value)).filter(|id| !id.is_empty()),
             "content-length" => {
-                head.body = BodyKind::Bytes(value.parse().map_err(|error| {
-                    bad(&format!("content-length `{value}` is no number: {error}"))
-                })?);
+                head.body = BodyKind::Bytes(
+                    value.parse().map_err(|error| bad(&format!("content-length `{value}` is no number: {error}")))?,
+                );
             }
             "transfer-encoding" => head.body = BodyKind::Chunked,
             "expect" if value.eq_ignore_ascii_case("100-continue") => {
@@ -302,10 +257,8 @@ fn parse(buffer: &[u8]) -> Result<Option<(Head, usize)>, Unread> {
 
 /// An id that can stand in JSON and in headers.
 fn harmless(id: &str) -> String {
-    id.chars()
-        .filter(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c))
-        .take(128)
-        .collect()
+    let safe = |c: &char| c.is_ascii_graphic() && !"\"\\".contains(*c);
+    id.chars().filter(safe).take(128).collect()
 }
 
 fn reason(status: u16) -> &'static str {
@@ -330,13 +283,10 @@ mod tests {
 
     #[test]
     fn heads_are_read_when_complete() {
-        let text = b"POST /v1/chat/completions?x=1 HTTP/1.1\r\nContent-Length: 12\r\nX-Request-Id: a\"b-1\r\n\
+        let text = b"POST /v1/chat/completions?x=1 HTTP/1.1\r\nContent-Length: 12\r\nX-Request-Id: a\"b/1\r\n\
             Authorization: Bearer k\r\nExpect: 100-continue\r\nConnection: close\r\n\r\nbody";
         for end in 0..text.len() - 4 {
-            assert!(
-                parse(&text[..end]).unwrap().is_none(),
-                "{end} bytes are no head"
-            );
+            assert!(parse(&text[..end]).unwrap().is_none(), "{end} bytes are no head");
         }
         let (head, length) = parse(text).unwrap().unwrap();
         assert_eq!(&text[length..], b"body");
@@ -345,7 +295,7 @@ mod tests {
             path: "/v1/chat/completions".to_owned(),
             query: "x=1".to_owned(),
             authorization: Some("Bearer k".to_owned()),
-            request_id: Some("ab-1".to_owned()),
+            request_id: Some("ab/1".to_owned()),
             body: BodyKind::Bytes(12),
             expects: Expects::Continue,
             after: After::Close,
@@ -355,13 +305,8 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for text in [
-            "\u{1}\u{2} nonsense\r\n\r\n",
-            "GET / HTTP/1.1\r\ncontent-length: -3\r\n\r\n",
-        ] {
-            let Err(Unread::Bad(answer)) = parse(text.as_bytes()) else {
-                panic!("{text} was read")
-            };
+        for text in ["\u{1}\u{2} nonsense\r\n\r\n", "GET / HTTP/1.1\r\ncontent-length: -3\r\n\r\n"] {
+            let Err(Unread::Bad(answer)) = parse(text.as_bytes()) else { panic!("{text} was read") };
             assert_eq!(answer.status, 400);
         }
     }

@@ -109,15 +109,12 @@ impl SimLog {
 
     /// Sums over all remembered requests.
     pub fn totals(&self) -> Totals {
-        self.book()
-            .records
-            .iter()
-            .fold(Totals::default(), |sum, record| Totals {
-                requests: sum.requests + 1,
-                completed: sum.completed + u64::from(record.end == Some(End::Completed)),
-                output_tokens: sum.output_tokens + record.output_tokens,
-                chunks: sum.chunks + record.chunks,
-            })
+        self.book().records.iter().fold(Totals::default(), |sum, record| Totals {
+            requests: sum.requests + 1,
+            completed: sum.completed + u64::from(record.end == Some(End::Completed)),
+            output_tokens: sum.output_tokens + record.output_tokens,
+            chunks: sum.chunks + record.chunks,
+        })
     }
 
     /// Forgets all requests; those that still run are not written again.
@@ -162,9 +159,7 @@ impl SimLog {
 
 impl Book {
     fn place(&self, serial: u64) -> Option<usize> {
-        serial
-            .checked_sub(self.first)
-            .and_then(|place| usize::try_from(place).ok())
+        serial.checked_sub(self.first).and_then(|place| usize::try_from(place).ok())
     }
 
     fn at(&self, serial: u64) -> Option<&RequestRecord> {
@@ -197,11 +192,7 @@ mod tests {
     use super::*;
 
     fn record(id: &str) -> RequestRecord {
-        let received = Stamp {
-            realtime_ns: 1,
-            monotonic_ns: 2,
-            simulated: SimTime::from_nanos(3),
-        };
+        let received = Stamp { realtime_ns: 1, monotonic_ns: 2, simulated: SimTime::from_nanos(3) };
         RequestRecord::new(id.to_owned(), received, 10)
     }
 
@@ -209,35 +200,11 @@ mod tests {
     fn records_are_found_by_the_clients_id_newest_first() {
         let log = SimLog::default();
         let first = log.open(record("a"));
-        let second = log.open(RequestRecord {
-            prompt_tokens: 20,
-            ..record("a")
-        });
+        let second = log.open(RequestRecord { prompt_tokens: 20, ..record("a") });
         assert_eq!(log.record("a").unwrap().prompt_tokens, 20);
-        log.update(
-            first,
-            RequestRecord {
-                output_tokens: 1,
-                ..record("a")
-            },
-        );
-        log.update(
-            second,
-            RequestRecord {
-                output_tokens: 2,
-                end: Some(End::Completed),
-                ..record("a")
-            },
-        );
-        assert_eq!(
-            log.totals(),
-            Totals {
-                requests: 2,
-                completed: 1,
-                output_tokens: 3,
-                chunks: 0
-            }
-        );
+        log.update(first, RequestRecord { output_tokens: 1, ..record("a") });
+        log.update(second, RequestRecord { output_tokens: 2, end: Some(End::Completed), ..record("a") });
+        assert_eq!(log.totals(), Totals { requests: 2, completed: 1, output_tokens: 3, chunks: 0 });
         assert_eq!(log.record("b"), None);
     }
 

@@ -66,20 +66,12 @@ impl Metrics {
                 self.prompt_tokens.fetch_add(prompt_tokens, Relaxed);
                 self.cached_tokens.fetch_add(cached_tokens, Relaxed);
             }
-            What::Prefilled {
-                took_ns,
-                computed_tokens,
-            } => {
+            What::Prefilled { took_ns, computed_tokens } => {
                 self.prefill_ns.fetch_add(took_ns, Relaxed);
                 self.prefills.fetch_add(1, Relaxed);
                 self.computed_tokens.fetch_add(computed_tokens, Relaxed);
             }
-            What::Tokens {
-                tokens,
-                drafted,
-                accepted,
-                ..
-            } => {
+            What::Tokens { tokens, drafted, accepted, .. } => {
                 self.generated_tokens.fetch_add(tokens, Relaxed);
                 if drafted > 0 {
                     self.drafts.fetch_add(1, Relaxed);
@@ -104,21 +96,10 @@ impl Metrics {
 
     /// The whole `/metrics` page.
     pub(super) fn render(&self, labels: Labels<'_>) -> String {
-        let mut page = Page {
-            text: String::new(),
-            model: labels.model,
-        };
+        let mut page = Page { text: String::new(), model: labels.model };
         let kv_share = self.kv_tokens.load(Relaxed) as f64 / labels.kv_capacity_tokens as f64;
-        page.one(
-            "num_requests_running",
-            "gauge",
-            &self.running.load(Relaxed).to_string(),
-        );
-        page.one(
-            "num_requests_waiting",
-            "gauge",
-            &self.waiting.load(Relaxed).to_string(),
-        );
+        page.one("num_requests_running", "gauge", &self.running.load(Relaxed).to_string());
+        page.one("num_requests_waiting", "gauge", &self.waiting.load(Relaxed).to_string());
         page.one("kv_cache_usage_perc", "gauge", &kv_share.to_string());
         let counters = [
             ("prompt_tokens_total", &self.prompt_tokens),
@@ -134,11 +115,7 @@ impl Metrics {
         page.one("num_preemptions_total", "counter", "0");
         self.render_speculation(&mut page, labels.draft_tokens);
         page.kind("request_success_total", "counter");
-        for (reason, counter) in [
-            ("stop", &self.stopped),
-            ("length", &self.length),
-            ("abort", &self.aborted),
-        ] {
+        for (reason, counter) in [("stop", &self.stopped), ("length", &self.length), ("abort", &self.aborted)] {
             page.line(
                 "request_success_total",
                 &format!(",finished_reason=\"{reason}\""),
@@ -163,56 +140,28 @@ impl Metrics {
         let counters = [
             ("spec_decode_num_drafts_total", &self.drafts),
             ("spec_decode_num_draft_tokens_total", &self.draft_tokens),
-            (
-                "spec_decode_num_accepted_tokens_total",
-                &self.accepted_tokens,
-            ),
+            ("spec_decode_num_accepted_tokens_total", &self.accepted_tokens),
         ];
         for (name, counter) in counters {
             page.one(name, "counter", &counter.load(Relaxed).to_string());
         }
         page.kind("spec_decode_num_accepted_tokens_per_pos_total", "counter");
-        for (position, counter) in self
-            .accepted_at
-            .iter()
-            .enumerate()
-            .take(draft_tokens as usize)
-        {
+        for (position, counter) in self.accepted_at.iter().enumerate().take(draft_tokens as usize) {
             let label = format!(",position=\"{position}\"");
-            page.line(
-                "spec_decode_num_accepted_tokens_per_pos_total",
-                &label,
-                &counter.load(Relaxed).to_string(),
-            );
+            page.line("spec_decode_num_accepted_tokens_per_pos_total", &label, &counter.load(Relaxed).to_string());
         }
     }
 
     fn render_prefill(&self, page: &mut Page<'_>) {
         let prefills = self.prefills.load(Relaxed).to_string();
         page.kind("request_prefill_time_seconds", "histogram");
-        page.line(
-            "request_prefill_time_seconds_bucket",
-            ",le=\"+Inf\"",
-            &prefills,
-        );
+        page.line("request_prefill_time_seconds_bucket", ",le=\"+Inf\"", &prefills);
         page.line("request_prefill_time_seconds_count", "", &prefills);
-        page.line(
-            "request_prefill_time_seconds_sum",
-            "",
-            &(self.prefill_ns.load(Relaxed) as f64 / 1e9).to_string(),
-        );
+        page.line("request_prefill_time_seconds_sum", "", &(self.prefill_ns.load(Relaxed) as f64 / 1e9).to_string());
         page.kind("request_prefill_kv_computed_tokens", "histogram");
-        page.line(
-            "request_prefill_kv_computed_tokens_bucket",
-            ",le=\"+Inf\"",
-            &prefills,
-        );
+        page.line("request_prefill_kv_computed_tokens_bucket", ",le=\"+Inf\"", &prefills);
         page.line("request_prefill_kv_computed_tokens_count", "", &prefills);
-        page.line(
-            "request_prefill_kv_computed_tokens_sum",
-            "",
-            &self.computed_tokens.load(Relaxed).to_string(),
-        );
+        page.line("request_prefill_kv_computed_tokens_sum", "", &self.computed_tokens.load(Relaxed).to_string());
     }
 }
 
@@ -228,24 +177,14 @@ impl Page<'_> {
     }
 
     fn kind(&mut self, name: &str, kind: &str) {
-        writeln!(
-            self.text,
-            "# HELP vllm:{name} Simulated.\n# TYPE vllm:{name} {kind}"
-        )
-        .expect("a string takes all text");
+        writeln!(self.text, "# HELP vllm:{name} Simulated.\n# TYPE vllm:{name} {kind}")
+            .expect("a string takes all text");
     }
 
     fn line(&mut self, name: &str, labels: &str, value: &str) {
-        let model = self
-            .model
-            .replace('\\', r"\\")
-            .replace('"', r#"\""#)
-            .replace('\n', r"\n");
-        writeln!(
-            self.text,
-            "vllm:{name}{{engine=\"0\",model_name=\"{model}\"{labels}}} {value}"
-        )
-        .expect("a string takes all text");
+        let model = self.model.replace('\\', r"\\").replace('"', r#"\""#).replace('\n', r"\n");
+        writeln!(self.text, "vllm:{name}{{engine=\"0\",model_name=\"{model}\"{labels}}} {value}")
+            .expect("a string takes all text");
     }
 }
 
@@ -257,34 +196,12 @@ mod tests {
     #[test]
     fn the_page_speaks_vllms_names() {
         let metrics = Metrics::default();
-        metrics.set_load(Load {
-            running: 2,
-            waiting: 1,
-            kv_tokens: 512,
-        });
+        metrics.set_load(Load { running: 2, waiting: 1, kv_tokens: 512 });
         metrics.count(What::Admitted { cached_tokens: 256 }, 300);
-        metrics.count(
-            What::Prefilled {
-                took_ns: 1_500_000_000,
-                computed_tokens: 44,
-            },
-            300,
-        );
-        metrics.count(
-            What::Tokens {
-                tokens: 3,
-                drafted: 2,
-                accepted: 2,
-                more: More::Yes,
-            },
-            300,
-        );
+        metrics.count(What::Prefilled { took_ns: 1_500_000_000, computed_tokens: 44 }, 300);
+        metrics.count(What::Tokens { tokens: 3, drafted: 2, accepted: 2, more: More::Yes }, 300);
         metrics.finish(Finish::Length);
-        let page = metrics.render(Labels {
-            model: "m\"x",
-            kv_capacity_tokens: 2048,
-            draft_tokens: 2,
-        });
+        let page = metrics.render(Labels { model: "m\"x", kv_capacity_tokens: 2048, draft_tokens: 2 });
         let values: Vec<_> = page.lines().filter(|line| !line.starts_with('#')).collect();
         insta::assert_snapshot!(values.join("\n"), @r#"
         vllm:num_requests_running{engine="0",model_name="m\"x"} 2

@@ -38,6 +38,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
@@ -45,9 +46,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 pub use self::clock::{SimTime, Stamp};
-pub use self::config::{
-    ApiKey, BadConfig, Hardware, Recording, SimConfig, UnknownPreset, UsageStyle,
-};
+pub use self::config::{ApiKey, BadConfig, Hardware, Recording, SimConfig, UnknownPreset, UsageStyle};
 pub use self::log::{ChunkRecord, End, RequestRecord, SimLog, Totals};
 pub use self::physics::{BatchPhysics, Physics, Speculation, TokenTime};
 pub use self::script::{BadScript, Misbehaviour, Script};
@@ -62,6 +61,9 @@ use self::schedule::{Laws, Scheduler};
 const CONNECTIONS: usize = 8_192;
 /// Wishes of connections that the engine hasn't seen yet.
 const COMMANDS: usize = 1_024;
+
+/// Pause after a connection that could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
 /// A running simulator. Dropping it stops it as well, without waiting.
 #[derive(Debug)]
@@ -87,9 +89,7 @@ impl Sim {
     /// Starts to serve on the current runtime. Port 0 takes a free one. Fails with `InvalidInput` when the configuration
     /// can't run ([`SimConfig::check`]), else when the address can't be had.
     pub async fn start(config: SimConfig, listen: SocketAddr) -> io::Result<Self> {
-        config
-            .check()
-            .map_err(|bad| io::Error::new(io::ErrorKind::InvalidInput, bad))?;
+        config.check().map_err(|bad| io::Error::new(io::ErrorKind::InvalidInput, bad))?;
         let listener = TcpListener::bind(listen).await?;
         let address = listener.local_addr()?;
         let (commands, wishes) = mpsc::channel(COMMANDS);
@@ -104,28 +104,11 @@ impl Sim {
         let metrics = Arc::new(Metrics::default());
         let engine = Engine::new(scheduler, clock, Alarm::new()?, Arc::clone(&metrics));
         let log = SimLog::default();
-        let shared = Shared {
-            config,
-            clock,
-            metrics,
-            log: log.clone(),
-            commands,
-            requests: AtomicU64::new(0),
-        };
+        let shared = Shared { config, clock, metrics, log: log.clone(), commands, requests: AtomicU64::new(0) };
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         tasks.spawn(engine.run(wishes, stop.clone()));
-        tasks.spawn(accept(
-            listener,
-            Arc::new(shared),
-            tasks.clone(),
-            stop.clone(),
-        ));
-        Ok(Self {
-            address,
-            log,
-            tasks,
-            stop: stop.drop_guard(),
-        })
+        tasks.spawn(accept(listener, Arc::new(shared), tasks.clone(), stop.clone()));
+        Ok(Self { address, log, tasks, stop: stop.drop_guard() })
     }
 
     /// `http://address:port`, without a path.
@@ -151,28 +134,20 @@ impl Sim {
     }
 }
 
-async fn accept(
-    listener: TcpListener,
-    shared: Arc<Shared>,
-    tasks: TaskTracker,
-    stop: CancellationToken,
-) {
+async fn accept(listener: TcpListener, shared: Arc<Shared>, tasks: TaskTracker, stop: CancellationToken) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let accepted = async {
-            let place = Arc::clone(&places)
-                .acquire_owned()
-                .await
-                .expect("nobody closes the semaphore");
+            let place = Arc::clone(&places).acquire_owned().await.expect("nobody closes the semaphore");
             (listener.accept().await, place)
         };
         let (accepted, place) = tokio::select! {
             () = stop.cancelled() => return,
             accepted = accepted => accepted,
         };
-        // A client that is gone again is its own affair; without a free descriptor, waiting for one to close helps.
+        // A client that is gone again is its own affair; without a free descriptor, waiting for one helps.
         let Ok((stream, _)) = accepted else {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
         let (shared, stop) = (Arc::clone(&shared), stop.clone());

@@ -64,11 +64,7 @@ impl BatchPhysics {
         let c = streams.max(1) as f64;
         let all_k = context_tokens as f64 / 1024.0;
         let t = &self.token_time;
-        let ms = t.base_ms
-            + t.sqrt_ms * c.sqrt()
-            + t.streams_ms * c
-            + t.context_ms * all_k / c
-            + t.product_ms * all_k;
+        let ms = t.base_ms + t.sqrt_ms * c.sqrt() + t.streams_ms * c + t.context_ms * all_k / c + t.product_ms * all_k;
         seconds(ms / 1e3)
     }
 
@@ -78,21 +74,14 @@ impl BatchPhysics {
         let n = prompt_tokens as f64;
         let paid = self.computed_tokens(prompt_tokens, cached_tokens) as f64;
         let before = n - paid;
-        let computing = self.prefill_secs_per_token * paid
-            + self.prefill_secs_per_token2 * (n * n - before * before);
+        let computing = self.prefill_secs_per_token * paid + self.prefill_secs_per_token2 * (n * n - before * before);
         seconds(cached_tokens as f64 / self.ingest_tokens_per_sec + computing)
     }
 
     /// Prompt tokens that the prefill has to compute and that cost time.
     pub fn computed_tokens(&self, prompt_tokens: u64, cached_tokens: u64) -> u64 {
-        let free = if cached_tokens == 0 {
-            0
-        } else {
-            self.free_tail_tokens
-        };
-        prompt_tokens
-            .saturating_sub(cached_tokens)
-            .saturating_sub(free)
+        let free = if cached_tokens == 0 { 0 } else { self.free_tail_tokens };
+        prompt_tokens.saturating_sub(cached_tokens).saturating_sub(free)
     }
 
     /// The latency before the queue.
@@ -125,17 +114,12 @@ impl Acceptance {
         let factor = (speculation.text_sigma * standard_normal(rng)).exp();
         let most = f64::from(speculation.draft_tokens);
         let accepted = (speculation.mean_length / factor - 1.0).clamp(0.0, most);
-        Self {
-            draft_tokens: speculation.draft_tokens,
-            chance: chance_for(accepted, speculation.draft_tokens),
-        }
+        Self { draft_tokens: speculation.draft_tokens, chance: chance_for(accepted, speculation.draft_tokens) }
     }
 
     /// Draws how many draft tokens one step keeps.
     pub(super) fn step(&self, rng: &mut impl Rng) -> u32 {
-        (0..self.draft_tokens)
-            .take_while(|_| uniform(rng) < self.chance)
-            .count() as u32
+        (0..self.draft_tokens).take_while(|_| uniform(rng) < self.chance).count() as u32
     }
 
     pub(super) fn draft_tokens(&self) -> u32 {
@@ -180,10 +164,7 @@ mod tests {
     }
 
     fn check_within(got: f64, want: f64, share: f64) {
-        assert!(
-            (got / want - 1.0).abs() <= share,
-            "{got} is not within {share} of {want}"
-        );
+        assert!((got / want - 1.0).abs() <= share, "{got} is not within {share} of {want}");
     }
 
     #[test]
@@ -211,11 +192,7 @@ mod tests {
     fn token_time_matches_the_checks_of_the_fit() {
         for (k, streams, ms) in [(8, 1, 3.2), (8, 128, 28.6), (1019, 64, 46.0)] {
             let context = k * 1024 * streams as u64;
-            check_within(
-                reference().token_time(streams, context).as_secs_f64() * 1e3,
-                ms,
-                0.02,
-            );
+            check_within(reference().token_time(streams, context).as_secs_f64() * 1e3, ms, 0.02);
         }
     }
 
@@ -223,31 +200,17 @@ mod tests {
     fn a_cached_prompt_costs_its_ingest_only() {
         let physics = reference();
         let cached = 64 * 1024;
-        check_within(
-            physics.prefill_time(cached + 300, cached).as_secs_f64(),
-            cached as f64 / 0.64e6,
-            1e-9,
-        );
-        check_within(
-            (physics.frontend() + physics.prefill_time(cached, cached)).as_secs_f64(),
-            0.186,
-            0.01,
-        );
+        check_within(physics.prefill_time(cached + 300, cached).as_secs_f64(), cached as f64 / 0.64e6, 1e-9);
+        check_within((physics.frontend() + physics.prefill_time(cached, cached)).as_secs_f64(), 0.186, 0.01);
     }
 
     #[test]
     fn acceptance_has_the_wanted_mean() {
-        let speculation = Speculation {
-            draft_tokens: 7,
-            mean_length: 3.5,
-            text_sigma: 0.0,
-        };
+        let speculation = Speculation { draft_tokens: 7, mean_length: 3.5, text_sigma: 0.0 };
         let mut rng = seeded([1, 2, 3, 4]);
         let acceptance = Acceptance::draw(&speculation, &mut rng);
         let steps = 200_000;
-        let kept: u64 = (0..steps)
-            .map(|_| u64::from(acceptance.step(&mut rng)))
-            .sum();
+        let kept: u64 = (0..steps).map(|_| u64::from(acceptance.step(&mut rng))).sum();
         check_within(kept as f64 / f64::from(steps), 2.5, 0.01);
     }
 

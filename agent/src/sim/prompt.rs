@@ -56,11 +56,7 @@ pub(super) enum AskedUsage {
 pub(super) enum Refused {
     Json(String),
     UnknownModel(String),
-    TooLong {
-        max_model_len: u64,
-        prompt_tokens: u64,
-        output_tokens: u64,
-    },
+    TooLong { max_model_len: u64, prompt_tokens: u64, output_tokens: u64 },
     Invalid(String),
 }
 
@@ -70,11 +66,7 @@ impl fmt::Display for Refused {
         match self {
             Self::Json(error) => write!(f, "the body is not a request: {error}"),
             Self::UnknownModel(model) => write!(f, "The model `{model}` does not exist."),
-            Self::TooLong {
-                max_model_len,
-                prompt_tokens,
-                output_tokens,
-            } => write!(
+            Self::TooLong { max_model_len, prompt_tokens, output_tokens } => write!(
                 f,
                 "This model's maximum context length is {max_model_len} tokens. However, you requested {} tokens \
                  ({prompt_tokens} in the messages, {output_tokens} in the completion). Please reduce the length of the \
@@ -133,8 +125,7 @@ struct StreamOptions {
 
 /// Reads a generation request.
 pub(super) fn read(body: &[u8], endpoint: Endpoint, config: &SimConfig) -> Result<Asked, Refused> {
-    let body: Body<'_> =
-        serde_json::from_slice(body).map_err(|error| Refused::Json(error.to_string()))?;
+    let body: Body<'_> = serde_json::from_slice(body).map_err(|error| Refused::Json(error.to_string()))?;
     if let Some(model) = &body.model
         && *model != config.model
     {
@@ -142,14 +133,9 @@ pub(super) fn read(body: &[u8], endpoint: Endpoint, config: &SimConfig) -> Resul
     }
     let prompt = prompt_of(&body, endpoint, config)?;
     let room = config.max_model_len.saturating_sub(prompt.tokens);
-    let limit_tokens = body
-        .max_completion_tokens
-        .or(body.max_tokens)
-        .unwrap_or(room.max(1));
+    let limit_tokens = body.max_completion_tokens.or(body.max_tokens).unwrap_or(room.max(1));
     if limit_tokens == 0 {
-        return Err(Refused::Invalid(
-            "max_tokens must be at least 1, got 0.".to_owned(),
-        ));
+        return Err(Refused::Invalid("max_tokens must be at least 1, got 0.".to_owned()));
     }
     if limit_tokens > room {
         return Err(Refused::TooLong {
@@ -168,29 +154,16 @@ pub(super) fn read(body: &[u8], endpoint: Endpoint, config: &SimConfig) -> Resul
         prompt,
         limit_tokens,
         min_tokens: body.min_tokens.unwrap_or(0),
-        length: if body.ignore_eos == Some(true) {
-            Length::Limit
-        } else {
-            Length::Model
-        },
+        length: if body.ignore_eos == Some(true) { Length::Limit } else { Length::Model },
         seed: body.seed.map(i64::cast_unsigned),
-        delivery: if body.stream == Some(true) {
-            Asking::Stream(usage)
-        } else {
-            Asking::Whole
-        },
+        delivery: if body.stream == Some(true) { Asking::Stream(usage) } else { Asking::Whole },
     })
 }
 
 /// Reads a `/tokenize` request: how many tokens its messages (with the template) or its prompt have.
 pub(super) fn count(body: &[u8], config: &SimConfig) -> Result<u64, Refused> {
-    let body: Body<'_> =
-        serde_json::from_slice(body).map_err(|error| Refused::Json(error.to_string()))?;
-    let endpoint = if body.messages.is_some() {
-        Endpoint::Chat
-    } else {
-        Endpoint::Completions
-    };
+    let body: Body<'_> = serde_json::from_slice(body).map_err(|error| Refused::Json(error.to_string()))?;
+    let endpoint = if body.messages.is_some() { Endpoint::Chat } else { Endpoint::Completions };
     prompt_of(&body, endpoint, config).map(|prompt| prompt.tokens)
 }
 
@@ -206,10 +179,7 @@ fn prompt_of(body: &Body<'_>, endpoint: Endpoint, config: &SimConfig) -> Result<
             overhead = config.template_tokens;
             for message in messages {
                 reader.mark(message.role.as_bytes());
-                message
-                    .content
-                    .iter()
-                    .for_each(|text| text.feed(&mut reader));
+                message.content.iter().for_each(|text| text.feed(&mut reader));
             }
         }
         Endpoint::Completions => match &body.prompt {
@@ -224,9 +194,7 @@ impl Text<'_> {
     fn feed(&self, reader: &mut Reader) {
         match self {
             Self::Plain(text) => reader.text(text.as_bytes()),
-            Self::Parts(parts) => parts
-                .iter()
-                .for_each(|part| reader.text(part.text.as_bytes())),
+            Self::Parts(parts) => parts.iter().for_each(|part| reader.text(part.text.as_bytes())),
             Self::Tokens(tokens) => {
                 for token in tokens {
                     reader.token(*token);
@@ -256,13 +224,7 @@ mod tests {
 
     #[test]
     fn tokens_are_the_template_and_a_fifth_of_the_bytes() {
-        for (content, tokens) in [
-            ("", 135),
-            ("a", 136),
-            ("abcde", 136),
-            ("abcdef", 137),
-            ("line\n\"é", 137),
-        ] {
+        for (content, tokens) in [("", 135), ("a", 136), ("abcde", 136), ("abcdef", 137), ("line\n\"é", 137)] {
             assert_eq!(chat(content).prompt.tokens, tokens, "{content}");
         }
     }
@@ -276,19 +238,10 @@ mod tests {
         assert_eq!(first.blocks, second.blocks);
         assert_ne!(first.hash, second.hash);
         let other = chat(&format!("X{document}")).prompt;
-        assert!(
-            other
-                .blocks
-                .iter()
-                .all(|block| !first.blocks.contains(block))
-        );
+        assert!(other.blocks.iter().all(|block| !first.blocks.contains(block)));
         let mut blocks = first.blocks;
         blocks.dedup();
-        assert_eq!(
-            blocks.len(),
-            3,
-            "equal text in later blocks is another prefix"
-        );
+        assert_eq!(blocks.len(), 3, "equal text in later blocks is another prefix");
     }
 
     #[test]
@@ -299,10 +252,7 @@ mod tests {
             "stream_options": {"include_usage": true, "continuous_usage_stats": true}}"#;
         let asked = read(body.as_bytes(), Endpoint::Chat, &config()).unwrap();
         assert_eq!(asked.prompt.tokens, 137);
-        assert_eq!(
-            (asked.limit_tokens, asked.length, asked.seed),
-            (7, Length::Limit, Some(u64::MAX))
-        );
+        assert_eq!((asked.limit_tokens, asked.length, asked.seed), (7, Length::Limit, Some(u64::MAX)));
         assert_eq!(asked.delivery, Asking::Stream(AskedUsage::EveryChunk));
     }
 
@@ -310,13 +260,7 @@ mod tests {
     fn completions_have_no_template() {
         for (prompt, tokens) in [(r#""abcdefghij""#, 2), ("[1, 2, 3]", 3)] {
             let body = format!(r#"{{"prompt": {prompt}}}"#);
-            assert_eq!(
-                read(body.as_bytes(), Endpoint::Completions, &config())
-                    .unwrap()
-                    .prompt
-                    .tokens,
-                tokens
-            );
+            assert_eq!(read(body.as_bytes(), Endpoint::Completions, &config()).unwrap().prompt.tokens, tokens);
             assert_eq!(count(body.as_bytes(), &config()), Ok(tokens));
         }
     }
@@ -328,14 +272,8 @@ mod tests {
             "This model's maximum context length is 1048576 tokens. However, you requested 1048636 tokens (136 in the \
              messages, 1048500 in the completion). Please reduce the length of the messages or completion.",
         );
-        check_refused(
-            r#"{"model": "x", "messages": []}"#,
-            "The model `x` does not exist.",
-        );
+        check_refused(r#"{"model": "x", "messages": []}"#, "The model `x` does not exist.");
         check_refused("{}", "messages must not be empty");
-        check_refused(
-            "{",
-            "the body is not a request: EOF while parsing an object at line 1 column 1",
-        );
+        check_refused("{", "the body is not a request: EOF while parsing an object at line 1 column 1");
     }
 }

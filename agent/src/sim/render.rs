@@ -39,13 +39,7 @@ pub(super) struct Usage {
 impl Shape {
     pub(super) fn new(endpoint: Endpoint, id: &str, created_secs: u64, model: &str) -> Self {
         let model_json = serde_json::Value::from(model).to_string();
-        let mut shape = Self {
-            endpoint,
-            id: id.to_owned(),
-            created_secs,
-            model_json,
-            head: b"data: ".to_vec(),
-        };
+        let mut shape = Self { endpoint, id: id.to_owned(), created_secs, model_json, head: b"data: ".to_vec() };
         let opening = shape.opening(match endpoint {
             Endpoint::Chat => "chat.completion.chunk",
             Endpoint::Completions => "text_completion",
@@ -55,12 +49,7 @@ impl Shape {
     }
 
     fn opening(&self, object: &str) -> String {
-        let Self {
-            id,
-            created_secs,
-            model_json,
-            ..
-        } = self;
+        let Self { id, created_secs, model_json, .. } = self;
         let prefix = match self.endpoint {
             Endpoint::Chat => "chatcmpl",
             Endpoint::Completions => "cmpl",
@@ -82,34 +71,20 @@ impl Shape {
     }
 
     /// A chunk of text, which `write` appends.
-    pub(super) fn text(
-        &self,
-        field: Field,
-        usage: Option<Usage>,
-        write: impl FnOnce(&mut Vec<u8>),
-        out: &mut Vec<u8>,
-    ) {
+    pub(super) fn text(&self, field: Field, usage: Option<Usage>, write: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
         out.extend_from_slice(&self.head);
         let (before, after): (&[u8], &[u8]) = match (self.endpoint, field) {
             (Endpoint::Completions, _) => (br#"{"index":0,"text":""#, br#"","#),
             (Endpoint::Chat, Field::Content) => (br#"{"index":0,"delta":{"content":""#, br#""},"#),
-            (Endpoint::Chat, Field::Reasoning) => {
-                (br#"{"index":0,"delta":{"reasoning_content":""#, br#""},"#)
-            }
+            (Endpoint::Chat, Field::Reasoning) => (br#"{"index":0,"delta":{"reasoning_content":""#, br#""},"#),
             (Endpoint::Chat, Field::ToolCall) => {
-                out.extend_from_slice(
-                    br#"{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_"#,
-                );
+                out.extend_from_slice(br#"{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_"#);
                 out.extend_from_slice(self.id.as_bytes());
-                (
-                    br#"","type":"function","function":{"name":"look_up","arguments":""#,
-                    br#""}}]},"#,
-                )
+                (br#"","type":"function","function":{"name":"look_up","arguments":""#, br#""}}]},"#)
             }
-            (Endpoint::Chat, Field::ToolArguments) => (
-                br#"{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":""#,
-                br#""}}]},"#,
-            ),
+            (Endpoint::Chat, Field::ToolArguments) => {
+                (br#"{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":""#, br#""}}]},"#)
+            }
         };
         out.extend_from_slice(before);
         write(out);
@@ -140,10 +115,7 @@ impl Shape {
     /// A whole answer.
     pub(super) fn whole(&self, text: &str, reason: &str, usage: Usage) -> Vec<u8> {
         let (object, choice) = match self.endpoint {
-            Endpoint::Chat => (
-                "chat.completion",
-                format!(r#""message":{{"role":"assistant","content":"{text}"}}"#),
-            ),
+            Endpoint::Chat => ("chat.completion", format!(r#""message":{{"role":"assistant","content":"{text}"}}"#)),
             Endpoint::Completions => ("text_completion", format!(r#""text":"{text}""#)),
         };
         let mut out = self.opening(object).into_bytes();
@@ -185,23 +157,12 @@ fn close(usage: Option<Usage>, out: &mut Vec<u8>) {
 }
 
 fn push_usage(usage: Usage, out: &mut Vec<u8>) {
-    let Usage {
-        prompt,
-        completion,
-        cached,
-    } = usage;
+    let Usage { prompt, completion, cached } = usage;
     let total = prompt + completion;
-    write!(
-        out,
-        r#","usage":{{"prompt_tokens":{prompt},"total_tokens":{total},"completion_tokens":{completion}"#
-    )
-    .expect("a vector takes all bytes");
-    if let Some(cached) = cached {
-        write!(
-            out,
-            r#","prompt_tokens_details":{{"cached_tokens":{cached}}}"#
-        )
+    write!(out, r#","usage":{{"prompt_tokens":{prompt},"total_tokens":{total},"completion_tokens":{completion}"#)
         .expect("a vector takes all bytes");
+    if let Some(cached) = cached {
+        write!(out, r#","prompt_tokens_details":{{"cached_tokens":{cached}}}"#).expect("a vector takes all bytes");
     }
     out.push(b'}');
 }
@@ -210,11 +171,7 @@ fn push_usage(usage: Usage, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    const USAGE: Usage = Usage {
-        prompt: 9,
-        completion: 2,
-        cached: None,
-    };
+    const USAGE: Usage = Usage { prompt: 9, completion: 2, cached: None };
 
     fn check_json(event: &[u8]) {
         let json = event.strip_prefix(b"data: ").unwrap_or(event);
@@ -234,23 +191,12 @@ mod tests {
             }
         };
         tell(&|out| shape.role(Some(USAGE), out));
-        for field in [
-            Field::Content,
-            Field::Reasoning,
-            Field::ToolCall,
-            Field::ToolArguments,
-        ] {
+        for field in [Field::Content, Field::Reasoning, Field::ToolCall, Field::ToolArguments] {
             tell(&|out| shape.text(field, None, |out| out.extend_from_slice(b" word"), out));
         }
         tell(&|out| shape.finish("length", None, out));
         tell(&|out| {
-            shape.usage(
-                Usage {
-                    cached: Some(8),
-                    ..USAGE
-                },
-                out,
-            );
+            shape.usage(Usage { cached: Some(8), ..USAGE }, out);
         });
         tell(&|out| out.extend_from_slice(&shape.whole(" word", "stop", USAGE)));
         all

@@ -31,10 +31,7 @@ impl Shared {
         self.metrics.render(Labels {
             model: &self.config.model,
             kv_capacity_tokens: self.config.kv_tokens,
-            draft_tokens: self
-                .config
-                .speculation
-                .map_or(0, |speculation| speculation.draft_tokens),
+            draft_tokens: self.config.speculation.map_or(0, |speculation| speculation.draft_tokens),
         })
     }
 }
@@ -76,11 +73,7 @@ fn generation(shared: &Shared, head: &Head) -> Option<Endpoint> {
 
 /// The key guards `/v1` only, as in vLLM.
 fn authorized(shared: &Shared, head: &Head) -> bool {
-    let key = shared
-        .config
-        .api_key
-        .as_ref()
-        .filter(|_| head.path.starts_with("/v1"));
+    let key = shared.config.api_key.as_ref().filter(|_| head.path.starts_with("/v1"));
     key.is_none_or(|key| key.opens(head.authorization.as_deref()))
 }
 
@@ -90,16 +83,8 @@ async fn plain(shared: &Shared, mut connection: Connection, head: &Head) -> Opti
         Err(Unread::Gone) => return None,
         Err(Unread::Bad(answer)) => (answer, false),
     };
-    let answer = Answer {
-        request_id: head.request_id.clone(),
-        ..answer
-    };
-    connection
-        .answer(&answer)
-        .await
-        .ok()
-        .filter(|()| reusable)
-        .map(|()| connection)
+    let answer = Answer { request_id: head.request_id.clone(), ..answer };
+    connection.answer(&answer).await.ok().filter(|()| reusable).map(|()| connection)
 }
 
 fn answer(shared: &Shared, head: &Head, body: &[u8]) -> Answer {
@@ -111,16 +96,11 @@ fn answer(shared: &Shared, head: &Head, body: &[u8]) -> Answer {
         ("GET", "/health") => Answer::bytes(200, "text/plain; charset=utf-8", Vec::new()),
         ("GET", "/version") => Answer::json(200, &json!({"version": VERSION})),
         ("GET", "/v1/models") => Answer::json(200, &models(config)),
-        ("GET", "/metrics") => Answer::bytes(
-            200,
-            "text/plain; version=0.0.4; charset=utf-8",
-            shared.metrics_page().into_bytes(),
-        ),
+        ("GET", "/metrics") => {
+            Answer::bytes(200, "text/plain; version=0.0.4; charset=utf-8", shared.metrics_page().into_bytes())
+        }
         ("POST", "/tokenize") => match prompt::count(body, config) {
-            Ok(count) => Answer::json(
-                200,
-                &json!({"count": count, "max_model_len": config.max_model_len}),
-            ),
+            Ok(count) => Answer::json(200, &json!({"count": count, "max_model_len": config.max_model_len})),
             Err(refused) => refused_answer(&refused),
         },
         ("GET", "/sim/info") => Answer::json(200, &info(config, shared.metrics.load())),

@@ -84,19 +84,9 @@ impl Scheduler {
             Physics::Fixed { .. } => order.received,
             Physics::Batch(batch) => order.received.after(batch.frontend()),
         };
-        let acceptance = self
-            .speculation
-            .map(|speculation| Acceptance::draw(&speculation, &mut order.rng));
+        let acceptance = self.speculation.map(|speculation| Acceptance::draw(&speculation, &mut order.rng));
         self.plan(arrival, Event::Arrive(order.id));
-        self.sequences.insert(
-            order.id,
-            Sequence {
-                order,
-                state: State::Arriving,
-                acceptance,
-                emitted: 0,
-            },
-        );
+        self.sequences.insert(order.id, Sequence { order, state: State::Arriving, acceptance, emitted: 0 });
     }
 
     /// Ends a request at `now` wherever it is; its slot and memory are free at once.
@@ -153,10 +143,7 @@ impl Scheduler {
             let Some(id) = self.waiting.front().copied() else {
                 return;
             };
-            let sequence = self
-                .sequences
-                .get_mut(&id)
-                .expect("the queue holds living requests");
+            let sequence = self.sequences.get_mut(&id).expect("the queue holds living requests");
             let reserve = sequence.reserve_tokens();
             let Some(cached_blocks) = self.memory.admit(&sequence.order.blocks, reserve) else {
                 return;
@@ -165,29 +152,20 @@ impl Scheduler {
             self.admitted += 1;
             self.private_tokens += sequence.order.tail_tokens();
             // The last prompt token is always computed: its output is the first token.
-            let cached_tokens =
-                (cached_blocks as u64 * BLOCK_TOKENS).min(sequence.order.prompt_tokens - 1);
+            let cached_tokens = (cached_blocks as u64 * BLOCK_TOKENS).min(sequence.order.prompt_tokens - 1);
             let prompt_tokens = sequence.order.prompt_tokens;
             let took = match &self.physics {
                 Physics::Fixed { first_token, .. } => *first_token,
                 Physics::Batch(batch) => {
-                    self.prefilling =
-                        Some((id, batch.computed_tokens(prompt_tokens, cached_tokens)));
+                    self.prefilling = Some((id, batch.computed_tokens(prompt_tokens, cached_tokens)));
                     batch.prefill_time(prompt_tokens, cached_tokens)
                 }
             };
             let took_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-            sequence.state = State::Prefilling {
-                cached_blocks,
-                took_ns,
-            };
+            sequence.state = State::Prefilling { cached_blocks, took_ns };
             // A request may arrive late at a free slot, but never before it was received.
             let start = at.max(sequence.order.received);
-            out.push_back(Happening {
-                id,
-                due: start,
-                what: What::Admitted { cached_tokens },
-            });
+            out.push_back(Happening { id, due: start, what: What::Admitted { cached_tokens } });
             self.plan(start.after(took), Event::Prefilled(id));
         }
     }
@@ -196,28 +174,13 @@ impl Scheduler {
         let Some(sequence) = self.sequences.get_mut(&id) else {
             return;
         };
-        let State::Prefilling {
-            cached_blocks,
-            took_ns,
-        } = sequence.state
-        else {
+        let State::Prefilling { cached_blocks, took_ns } = sequence.state else {
             return;
         };
         sequence.state = State::Decoding { cached_blocks };
         let cached_tokens = cached_blocks as u64 * BLOCK_TOKENS;
-        let computed_tokens = sequence
-            .order
-            .prompt_tokens
-            .saturating_sub(cached_tokens)
-            .max(1);
-        out.push_back(Happening {
-            id,
-            due,
-            what: What::Prefilled {
-                took_ns,
-                computed_tokens,
-            },
-        });
+        let computed_tokens = sequence.order.prompt_tokens.saturating_sub(cached_tokens).max(1);
+        out.push_back(Happening { id, due, what: What::Prefilled { took_ns, computed_tokens } });
         let more = self.emit(id, due, out);
         match self.physics {
             Physics::Fixed { step, .. } => {
@@ -269,27 +232,15 @@ impl Scheduler {
         if self.batch.is_empty() {
             return;
         }
-        let context: u64 = self
-            .batch
-            .iter()
-            .filter_map(|id| sequences.get(id))
-            .map(Sequence::context_tokens)
-            .sum();
-        let length = self
-            .speculation
-            .map_or(1.0, |speculation| speculation.mean_length);
-        let slower = if self.prefilling.is_some_and(|(_, computed)| computed > 0) {
-            physics.prefill_slowdown
-        } else {
-            1.0
-        };
+        let context: u64 = self.batch.iter().filter_map(|id| sequences.get(id)).map(Sequence::context_tokens).sum();
+        let length = self.speculation.map_or(1.0, |speculation| speculation.mean_length);
+        let slower =
+            if self.prefilling.is_some_and(|(_, computed)| computed > 0) { physics.prefill_slowdown } else { 1.0 };
         let noise = match physics.step_sigma {
             0.0 => 1.0,
             sigma => log_normal(1.0, sigma, &mut self.step_noise),
         };
-        let time = physics
-            .token_time(self.batch.len(), context)
-            .mul_f64(length * slower * noise);
+        let time = physics.token_time(self.batch.len(), context).mul_f64(length * slower * noise);
         self.stepping = true;
         self.plan(at.after(time), Event::BatchStep);
     }
@@ -312,16 +263,7 @@ impl Scheduler {
         sequence.emitted += tokens;
         self.private_tokens += tokens;
         let more = if tokens < left { More::Yes } else { More::No };
-        out.push_back(Happening {
-            id,
-            due,
-            what: What::Tokens {
-                tokens,
-                drafted,
-                accepted,
-                more,
-            },
-        });
+        out.push_back(Happening { id, due, what: What::Tokens { tokens, drafted, accepted, more } });
         if more == More::No {
             self.remove(id);
             if matches!(self.physics, Physics::Fixed { .. }) {
@@ -344,20 +286,12 @@ impl Scheduler {
             State::Prefilling { cached_blocks, .. } => (cached_blocks, Release::Forget),
             State::Decoding { cached_blocks } => (cached_blocks, Release::Keep),
         };
-        if self
-            .prefilling
-            .is_some_and(|(prefilling, _)| prefilling == id)
-        {
+        if self.prefilling.is_some_and(|(prefilling, _)| prefilling == id) {
             self.prefilling = None;
         }
         self.admitted -= 1;
         self.private_tokens -= sequence.order.tail_tokens() + sequence.emitted;
-        self.memory.release(
-            &sequence.order.blocks,
-            cached_blocks,
-            sequence.reserve_tokens(),
-            release,
-        );
+        self.memory.release(&sequence.order.blocks, cached_blocks, sequence.reserve_tokens(), release);
     }
 }
 

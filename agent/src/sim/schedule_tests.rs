@@ -23,10 +23,7 @@ fn quiet_reference() -> Laws {
     if let Physics::Batch(batch) = &mut laws.physics {
         batch.step_sigma = 0.0;
     }
-    laws.speculation = laws.speculation.map(|speculation| Speculation {
-        text_sigma: 0.0,
-        ..speculation
-    });
+    laws.speculation = laws.speculation.map(|speculation| Speculation { text_sigma: 0.0, ..speculation });
     laws
 }
 
@@ -53,29 +50,20 @@ fn run(scheduler: &mut Scheduler, until_ms: u64) -> Vec<Happening> {
 }
 
 fn token_times_ms(happenings: &[Happening], wanted: u64) -> Vec<f64> {
-    let tokens = happenings
-        .iter()
-        .filter(|h| h.id == wanted && matches!(h.what, What::Tokens { .. }));
-    tokens
-        .map(|h| h.due.as_nanos() as f64 / MS as f64)
-        .collect()
+    let tokens = happenings.iter().filter(|h| h.id == wanted && matches!(h.what, What::Tokens { .. }));
+    tokens.map(|h| h.due.as_nanos() as f64 / MS as f64).collect()
 }
 
 fn tokens_of(happenings: &[Happening], wanted: u64) -> u64 {
-    let counts = happenings
-        .iter()
-        .filter(|h| h.id == wanted)
-        .map(|h| match h.what {
-            What::Tokens { tokens, .. } => tokens,
-            _ => 0,
-        });
+    let counts = happenings.iter().filter(|h| h.id == wanted).map(|h| match h.what {
+        What::Tokens { tokens, .. } => tokens,
+        _ => 0,
+    });
     counts.sum()
 }
 
 fn admitted_ms(happenings: &[Happening], wanted: u64) -> Option<u64> {
-    let admitted = happenings
-        .iter()
-        .find(|h| h.id == wanted && matches!(h.what, What::Admitted { .. }));
+    let admitted = happenings.iter().find(|h| h.id == wanted && matches!(h.what, What::Admitted { .. }));
     admitted.map(|h| h.due.as_nanos() / MS)
 }
 
@@ -105,47 +93,25 @@ fn late_processing_shifts_nothing() {
 
 #[test]
 fn full_slots_make_a_first_in_first_out_queue() {
-    let mut scheduler = Scheduler::new(&Laws {
-        max_sequences: 2,
-        ..laws("exact")
-    });
+    let mut scheduler = Scheduler::new(&Laws { max_sequences: 2, ..laws("exact") });
     for id in 1..=4 {
         scheduler.submit(order(id, id, 10, 6));
     }
     let all = run(&mut scheduler, 100);
-    assert_eq!(
-        (1..=4).map(|id| admitted_ms(&all, id)).collect::<Vec<_>>(),
-        [Some(1), Some(2), None, None]
-    );
-    assert_eq!(
-        scheduler.load(),
-        Load {
-            running: 2,
-            waiting: 2,
-            kv_tokens: 20 + 10
-        }
-    );
+    assert_eq!((1..=4).map(|id| admitted_ms(&all, id)).collect::<Vec<_>>(), [Some(1), Some(2), None, None]);
+    assert_eq!(scheduler.load(), Load { running: 2, waiting: 2, kv_tokens: 20 + 10 });
     let rest = run(&mut scheduler, 1_000);
     // Request 1 has its sixth token at 1 + 50 + 5 · 10 ms, request 2 a millisecond later.
-    assert_eq!(
-        [3, 4].map(|id| admitted_ms(&rest, id)),
-        [Some(101), Some(102)]
-    );
+    assert_eq!([3, 4].map(|id| admitted_ms(&rest, id)), [Some(101), Some(102)]);
 }
 
 #[test]
 fn kv_memory_queues_and_shares_documents() {
-    let small = Laws {
-        kv_tokens: 4 * BLOCK_TOKENS,
-        ..laws("exact")
-    };
+    let small = Laws { kv_tokens: 4 * BLOCK_TOKENS, ..laws("exact") };
     let mut scheduler = Scheduler::new(&small);
     for id in 1..=3 {
         let blocks = if id < 3 { document(2) } else { vec![91, 92] };
-        scheduler.submit(Order {
-            blocks,
-            ..order(id, id, 2 * BLOCK_TOKENS, 100)
-        });
+        scheduler.submit(Order { blocks, ..order(id, id, 2 * BLOCK_TOKENS, 100) });
     }
     let all = run(&mut scheduler, 100);
     let cached: Vec<_> = all
@@ -156,11 +122,7 @@ fn kv_memory_queues_and_shares_documents() {
         })
         .collect();
     assert_eq!(cached, [0, 511], "the last prompt token is computed always");
-    assert_eq!(
-        scheduler.load().waiting,
-        1,
-        "512 + 2 · 100 + 512 + 100 tokens don't fit 1,024"
-    );
+    assert_eq!(scheduler.load().waiting, 1, "512 + 2 · 100 + 512 + 100 tokens don't fit 1,024");
     let mut freed = VecDeque::new();
     scheduler.abort(1, SimTime::from_nanos(200 * MS), &mut freed);
     scheduler.abort(2, SimTime::from_nanos(201 * MS), &mut freed);
@@ -172,16 +134,11 @@ fn prefills_run_one_after_the_other_and_a_hit_costs_its_ingest() {
     let mut scheduler = Scheduler::new(&quiet_reference());
     let tokens = 32 * 1024;
     for id in 1..=3 {
-        scheduler.submit(Order {
-            blocks: document(128),
-            ..order(id, 0, tokens + 200, 1)
-        });
+        scheduler.submit(Order { blocks: document(128), ..order(id, 0, tokens + 200, 1) });
     }
     let all = run(&mut scheduler, 60_000);
     let first: Vec<_> = (1..=3).map(|id| token_times_ms(&all, id)[0]).collect();
-    let Physics::Batch(physics) = quiet_reference().physics else {
-        panic!("a batch")
-    };
+    let Physics::Batch(physics) = quiet_reference().physics else { panic!("a batch") };
     let cold = (physics.frontend() + physics.prefill_time(tokens + 200, 0)).as_secs_f64() * 1e3;
     let ingest = tokens as f64 / 640.0;
     for (got, want) in first.iter().zip([cold, cold + ingest, cold + 2.0 * ingest]) {
@@ -193,10 +150,7 @@ fn prefills_run_one_after_the_other_and_a_hit_costs_its_ingest() {
 fn a_batch_steps_together_at_the_formulas_pace() {
     let mut scheduler = Scheduler::new(&quiet_reference());
     for id in 1..=16 {
-        scheduler.submit(Order {
-            blocks: document(32),
-            ..order(id, 0, 8 * 1024, 100_000)
-        });
+        scheduler.submit(Order { blocks: document(32), ..order(id, 0, 8 * 1024, 100_000) });
     }
     run(&mut scheduler, 5_000);
     let window = run(&mut scheduler, 35_000);
@@ -204,10 +158,7 @@ fn a_batch_steps_together_at_the_formulas_pace() {
     let ms_per_token = 30_000.0 * 16.0 / tokens as f64;
     // The context grows from 8K to about 12K meanwhile, which adds 0.03 ms.
     let formula = 1.363 + 1.795 * 4.0 + 0.0507 * 16.0 + 0.001_377 * 10.0 + 0.000_397 * 160.0;
-    assert!(
-        (ms_per_token / formula - 1.0).abs() < 0.02,
-        "{ms_per_token} against {formula}"
-    );
+    assert!((ms_per_token / formula - 1.0).abs() < 0.02, "{ms_per_token} against {formula}");
     assert_eq!(token_times_ms(&window, 1), token_times_ms(&window, 16));
 }
 
@@ -227,29 +178,15 @@ fn decoding_slows_down_while_a_cold_prefill_runs() {
 fn an_aborted_request_leaves_at_once_wherever_it_is() {
     let mut scheduler = Scheduler::new(&quiet_reference());
     for id in 1..=3 {
-        scheduler.submit(Order {
-            blocks: document(4),
-            ..order(id, 0, 1_100, 50)
-        });
+        scheduler.submit(Order { blocks: document(4), ..order(id, 0, 1_100, 50) });
     }
     let mut out = VecDeque::new();
     scheduler.abort(3, SimTime::from_nanos(MS), &mut out);
     run(&mut scheduler, 85);
-    assert_eq!(
-        scheduler.load(),
-        Load {
-            running: 1,
-            waiting: 1,
-            kv_tokens: 1_100
-        }
-    );
+    assert_eq!(scheduler.load(), Load { running: 1, waiting: 1, kv_tokens: 1_100 });
     scheduler.abort(1, SimTime::from_nanos(90 * MS), &mut out);
     let next = out.pop_front().unwrap();
-    assert_eq!(
-        (next.id, next.what),
-        (2, What::Admitted { cached_tokens: 0 }),
-        "an aborted prefill caches nothing"
-    );
+    assert_eq!((next.id, next.what), (2, What::Admitted { cached_tokens: 0 }), "an aborted prefill caches nothing");
     scheduler.abort(2, SimTime::from_nanos(91 * MS), &mut out);
     assert_eq!(scheduler.load(), Load::default());
     assert!(run(&mut scheduler, 60_000).is_empty());
@@ -263,13 +200,10 @@ fn speculation_depends_on_the_request_alone() {
             scheduler.submit(order(id, 0, 500, 300));
         }
         let all = run(&mut scheduler, 600_000);
-        let tokens = all
-            .iter()
-            .filter(|h| h.id == 1)
-            .filter_map(|h| match h.what {
-                What::Tokens { tokens, .. } => Some(tokens),
-                _ => None,
-            });
+        let tokens = all.iter().filter(|h| h.id == 1).filter_map(|h| match h.what {
+            What::Tokens { tokens, .. } => Some(tokens),
+            _ => None,
+        });
         tokens.collect::<Vec<_>>()
     };
     assert_eq!(steps(0), steps(7));
@@ -283,13 +217,7 @@ fn counters_of_speculation_add_up() {
     scheduler.submit(order(1, 0, 500, 1_000));
     let (mut drafts, mut kept, mut output, mut first) = (0, 0, 0, 0);
     for happening in run(&mut scheduler, 60_000) {
-        if let What::Tokens {
-            tokens,
-            drafted,
-            accepted,
-            ..
-        } = happening.what
-        {
+        if let What::Tokens { tokens, drafted, accepted, .. } = happening.what {
             drafts += u64::from(drafted > 0);
             first += u64::from(drafted == 0);
             kept += u64::from(accepted);
@@ -307,11 +235,5 @@ fn a_request_is_never_admitted_before_it_came() {
     assert!(run(&mut scheduler, 499).is_empty());
     assert_eq!(scheduler.next_due(), Some(SimTime::from_nanos(500 * MS)));
     assert_eq!(admitted_ms(&run(&mut scheduler, 500), 1), Some(500));
-    assert_eq!(
-        scheduler
-            .next_due()
-            .unwrap()
-            .since(SimTime::from_nanos(500 * MS)),
-        Duration::from_millis(50)
-    );
+    assert_eq!(scheduler.next_due().unwrap().since(SimTime::from_nanos(500 * MS)), Duration::from_millis(50));
 }

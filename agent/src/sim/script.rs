@@ -107,9 +107,7 @@ const KINDS: &str = "stall-after:K, reset-after:K, close-after:K, error-after:K,
 impl Script {
     /// A script of one rule for every request.
     pub fn always(misbehaviour: Misbehaviour) -> Self {
-        Self {
-            rules: vec![(misbehaviour, When::Always)],
-        }
+        Self { rules: vec![(misbehaviour, When::Always)] }
     }
 
     /// What request `number` (counted from 1) gets; the same for the same seed.
@@ -152,16 +150,13 @@ impl Behaviour {
 
     /// The first break, and after how many tokens.
     pub(super) fn cut(&self) -> Option<(u64, Cut)> {
-        let cuts = self
-            .0
-            .iter()
-            .filter_map(|misbehaviour| match *misbehaviour {
-                Misbehaviour::Stall { after_tokens } => Some((after_tokens, Cut::Stall)),
-                Misbehaviour::Reset { after_tokens } => Some((after_tokens, Cut::Reset)),
-                Misbehaviour::Close { after_tokens } => Some((after_tokens, Cut::Close)),
-                Misbehaviour::ErrorEvent { after_tokens } => Some((after_tokens, Cut::ErrorEvent)),
-                _ => None,
-            });
+        let cuts = self.0.iter().filter_map(|misbehaviour| match *misbehaviour {
+            Misbehaviour::Stall { after_tokens } => Some((after_tokens, Cut::Stall)),
+            Misbehaviour::Reset { after_tokens } => Some((after_tokens, Cut::Reset)),
+            Misbehaviour::Close { after_tokens } => Some((after_tokens, Cut::Close)),
+            Misbehaviour::ErrorEvent { after_tokens } => Some((after_tokens, Cut::ErrorEvent)),
+            _ => None,
+        });
         cuts.min_by_key(|(after, _)| *after)
     }
 
@@ -188,13 +183,8 @@ impl FromStr for Script {
     type Err = BadScript;
 
     fn from_str(text: &str) -> Result<Self, BadScript> {
-        let rules = text
-            .split(';')
-            .map(str::trim)
-            .filter(|rule| !rule.is_empty());
-        Ok(Self {
-            rules: rules.map(rule).collect::<Result<_, _>>()?,
-        })
+        let rules = text.split(';').map(str::trim).filter(|rule| !rule.is_empty());
+        Ok(Self { rules: rules.map(rule).collect::<Result<_, _>>()? })
     }
 }
 
@@ -206,42 +196,26 @@ fn rule(text: &str) -> Result<(Misbehaviour, When), BadScript> {
 }
 
 fn misbehaviour(text: &str) -> Result<Misbehaviour, BadScript> {
-    let (kind, number) = text
-        .split_once(':')
-        .map_or((text, None), |(kind, number)| (kind, Some(number)));
+    let (kind, number) = text.split_once(':').map_or((text, None), |(kind, number)| (kind, Some(number)));
     let count = || {
         let parsed = number.and_then(|number| number.trim().parse().ok());
         parsed.ok_or_else(|| BadScript::Number(kind.to_owned()))
     };
     Ok(match kind {
-        "stall-after" => Misbehaviour::Stall {
-            after_tokens: count()?,
-        },
-        "reset-after" => Misbehaviour::Reset {
-            after_tokens: count()?,
-        },
-        "close-after" => Misbehaviour::Close {
-            after_tokens: count()?,
-        },
-        "error-after" => Misbehaviour::ErrorEvent {
-            after_tokens: count()?,
-        },
+        "stall-after" => Misbehaviour::Stall { after_tokens: count()? },
+        "reset-after" => Misbehaviour::Reset { after_tokens: count()? },
+        "close-after" => Misbehaviour::Close { after_tokens: count()? },
+        "error-after" => Misbehaviour::ErrorEvent { after_tokens: count()? },
         "no-done" => Misbehaviour::NoDone,
-        "429" if number.is_none() => Misbehaviour::TooManyRequests {
-            retry_after_secs: 1,
-        },
-        "429" => Misbehaviour::TooManyRequests {
-            retry_after_secs: count()?,
-        },
+        "429" if number.is_none() => Misbehaviour::TooManyRequests { retry_after_secs: 1 },
+        "429" => Misbehaviour::TooManyRequests { retry_after_secs: count()? },
         "503" => Misbehaviour::Unavailable,
         "html" => Misbehaviour::Html,
         "slow-header" => Misbehaviour::SlowHeader { millis: count()? },
         "never-answer" => Misbehaviour::NeverAnswer,
         "comments" => Misbehaviour::Comments,
         "split" => Misbehaviour::Split,
-        "glue" => Misbehaviour::Glue {
-            events: count()?.max(1),
-        },
+        "glue" => Misbehaviour::Glue { events: count()?.max(1) },
         "early-role" => Misbehaviour::EarlyRole,
         "zero-usage" => Misbehaviour::ZeroUsage,
         "reasoning" => Misbehaviour::Reasoning { tokens: count()? },
@@ -256,11 +230,7 @@ fn when(text: &str) -> Result<When, BadScript> {
         match kind {
             "nth" => count().map(When::Nth),
             "at" => count().map(When::At),
-            "p" => number
-                .parse()
-                .ok()
-                .filter(|p| (0.0..=1.0).contains(p))
-                .map(When::Probability),
+            "p" => number.parse().ok().filter(|p| (0.0..=1.0).contains(p)).map(When::Probability),
             _ => None,
         }
     });
@@ -273,11 +243,7 @@ mod tests {
 
     fn check(script: &str, number: u64, want: &[Misbehaviour]) {
         let script: Script = script.parse().unwrap();
-        assert_eq!(
-            script.behaviour(number, 1).all(),
-            want,
-            "{script:?}, request {number}"
-        );
+        assert_eq!(script.behaviour(number, 1).all(), want, "{script:?}, request {number}");
     }
 
     #[test]
@@ -285,21 +251,9 @@ mod tests {
         let stall = Misbehaviour::Stall { after_tokens: 5 };
         check("stall-after:5,nth:3", 2, &[]);
         check("stall-after:5,nth:3", 6, &[stall]);
-        check(
-            "stall-after:5, at:3 ; comments",
-            3,
-            &[stall, Misbehaviour::Comments],
-        );
-        check(
-            "stall-after:5, at:3 ; comments",
-            6,
-            &[Misbehaviour::Comments],
-        );
-        check(
-            "429; 429:7",
-            1,
-            &[1, 7].map(|retry_after_secs| Misbehaviour::TooManyRequests { retry_after_secs }),
-        );
+        check("stall-after:5, at:3 ; comments", 3, &[stall, Misbehaviour::Comments]);
+        check("stall-after:5, at:3 ; comments", 6, &[Misbehaviour::Comments]);
+        check("429; 429:7", 1, &[1, 7].map(|retry_after_secs| Misbehaviour::TooManyRequests { retry_after_secs }));
         check("", 1, &[]);
         check("html,p:1", 1, &[Misbehaviour::Html]);
         check("html,p:0", 1, &[]);
@@ -308,11 +262,7 @@ mod tests {
     #[test]
     fn probability_is_seeded_and_about_right() {
         let script: Script = "503,p:0.25".parse().unwrap();
-        let hit = |seed| {
-            (1..=4_000)
-                .filter(|n| script.behaviour(*n, seed) != Behaviour::default())
-                .collect::<Vec<_>>()
-        };
+        let hit = |seed| (1..=4_000).filter(|n| script.behaviour(*n, seed) != Behaviour::default()).collect::<Vec<_>>();
         assert_eq!(hit(1), hit(1));
         assert_ne!(hit(1), hit(2));
         assert!((900..1_100).contains(&hit(1).len()), "{}", hit(1).len());
@@ -326,14 +276,8 @@ mod tests {
 
     #[test]
     fn errors_say_what_to_do() {
-        let errors = [
-            "stal-after:5",
-            "stall-after",
-            "stall-after:x",
-            "html,every:3",
-            "html,nth:0",
-        ]
-        .map(|text| text.parse::<Script>().unwrap_err().to_string());
+        let errors = ["stal-after:5", "stall-after", "stall-after:x", "html,every:3", "html,nth:0"]
+            .map(|text| text.parse::<Script>().unwrap_err().to_string());
         insta::assert_snapshot!(errors.join("\n"), @"
         `stal-after` is no misbehaviour; use one of: stall-after:K, reset-after:K, close-after:K, error-after:K, no-done, 429[:S], 503, html, slow-header:MS, never-answer, comments, split, glue:N, early-role, zero-usage, reasoning:K, tool-calls
         `stall-after` needs a whole number after a colon, as in `stall-after:5`

@@ -36,12 +36,7 @@ pub(super) enum What {
     /// Its prompt is computed; `took_ns` of simulated time for `computed_tokens`.
     Prefilled { took_ns: u64, computed_tokens: u64 },
     /// One step brought it `tokens`.
-    Tokens {
-        tokens: u64,
-        drafted: u32,
-        accepted: u32,
-        more: More,
-    },
+    Tokens { tokens: u64, drafted: u32, accepted: u32, more: More },
 }
 
 /// Whether further tokens come.
@@ -80,8 +75,7 @@ pub(super) enum State {
 impl Order {
     /// Prompt tokens outside of full blocks.
     pub(super) fn tail_tokens(&self) -> u64 {
-        self.prompt_tokens
-            .saturating_sub(self.blocks.len() as u64 * BLOCK_TOKENS)
+        self.prompt_tokens.saturating_sub(self.blocks.len() as u64 * BLOCK_TOKENS)
     }
 }
 

@@ -91,10 +91,7 @@ mod tests {
     fn the_log_normal_has_its_mean() {
         let mut rng = seeded([1, 1, 1, 1]);
         let n = 100_000;
-        let mean = (0..n)
-            .map(|_| log_normal(400.0, 0.5, &mut rng))
-            .sum::<f64>()
-            / f64::from(n);
+        let mean = (0..n).map(|_| log_normal(400.0, 0.5, &mut rng)).sum::<f64>() / f64::from(n);
         assert!((mean - 400.0).abs() < 5.0, "{mean}");
     }
 }

@@ -35,34 +35,25 @@ impl Sim {
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let (started, start) = oneshot::channel();
-        let thread = std::thread::Builder::new()
-            .name("sim".to_owned())
-            .spawn(move || {
-                runtime.block_on(async move {
-                    let sim = match Self::start(config, listen).await {
-                        Ok(sim) => sim,
-                        Err(error) => {
-                            started.send(Err(error)).ok();
-                            return;
-                        }
-                    };
-                    if started.send(Ok((sim.address(), sim.log()))).is_ok() {
-                        stopped.cancelled().await;
+        let thread = std::thread::Builder::new().name("sim".to_owned()).spawn(move || {
+            runtime.block_on(async move {
+                let sim = match Self::start(config, listen).await {
+                    Ok(sim) => sim,
+                    Err(error) => {
+                        started.send(Err(error)).ok();
+                        return;
                     }
-                    sim.stop().await;
-                });
-            })?;
-        let (address, log) = start.blocking_recv().map_err(|gone| {
-            io::Error::other(format!(
-                "the simulator's thread ended before it listened: {gone}"
-            ))
-        })??;
-        Ok(SimThread {
-            address,
-            log,
-            stop,
-            thread: Some(thread),
-        })
+                };
+                if started.send(Ok((sim.address(), sim.log()))).is_ok() {
+                    stopped.cancelled().await;
+                }
+                sim.stop().await;
+            });
+        })?;
+        let (address, log) = start
+            .blocking_recv()
+            .map_err(|gone| io::Error::other(format!("the simulator's thread ended before it listened: {gone}")))??;
+        Ok(SimThread { address, log, stop, thread: Some(thread) })
     }
 }
 

@@ -52,8 +52,7 @@ impl Reader {
     pub(super) fn text(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let room = self.block_bytes - self.bytes % self.block_bytes;
-            let (now, later) =
-                bytes.split_at(bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX)));
+            let (now, later) = bytes.split_at(bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX)));
             let (words, rest) = now.as_chunks::<8>();
             for word in words {
                 self.mix(u64::from_le_bytes(*word));
@@ -76,12 +75,7 @@ impl Reader {
     }
 
     pub(super) fn finish(self, overhead_tokens: u64) -> Prompt {
-        let tokens =
-            overhead_tokens + self.given_tokens + self.bytes.div_ceil(self.bytes_per_token);
-        Prompt {
-            tokens: tokens.max(1),
-            blocks: self.blocks,
-            hash: self.state,
-        }
+        let tokens = overhead_tokens + self.given_tokens + self.bytes.div_ceil(self.bytes_per_token);
+        Prompt { tokens: tokens.max(1), blocks: self.blocks, hash: self.state }
     }
 }

@@ -18,10 +18,7 @@ pub(super) struct Wire {
 
 impl Wire {
     pub(super) fn new(half: OwnedWriteHalf) -> Self {
-        Self {
-            half,
-            pending: Vec::new(),
-        }
+        Self { half, pending: Vec::new() }
     }
 
     /// Writes without waiting; what a slow client leaves is tried again with the next write.
@@ -36,11 +33,7 @@ impl Wire {
             self.pending = pending;
             self.pending.drain(..taken);
         }
-        if self.pending.len() > PENDING_LIMIT_BYTES {
-            Err(End::ClientTooSlow)
-        } else {
-            Ok(())
-        }
+        if self.pending.len() > PENDING_LIMIT_BYTES { Err(End::ClientTooSlow) } else { Ok(()) }
     }
 
     /// How many of `bytes` the socket took.

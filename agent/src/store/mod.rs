@@ -1,1 +1,108 @@
-//! store
+//! Runs on disk: one SQLite file. A run is its events; everything else in the file is a fold of them.
+//!
+//! The file has a thread of its own. [`Store::append`] returns once the event would survive a loss of power.
+
+mod database;
+mod error;
+mod lock;
+mod schema;
+
+use std::path::{Path, PathBuf};
+
+use speedmatrix_shared::{api::RunSummary, event::Envelope, id::RunId, state::RunState};
+use tokio::sync::{mpsc, oneshot};
+
+use database::Database;
+pub use error::StoreError;
+
+/// Calls that may wait for the file's thread; more wait at their caller.
+const WAITING_CALLS: usize = 64;
+
+/// Largest event that is stored or read, in bytes of JSON. The largest real one, a plan of 1,024 cells or a finished
+/// cell with its findings, has some 20 KB.
+const MAX_EVENT_BYTES: usize = 4 * 1_024 * 1_024;
+
+/// What the file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// To serve it: one agent at a time. Runs whose process died are ended as interrupted.
+    Serve,
+    /// To add a run of one's own, also beside a serving agent.
+    Measure,
+    /// To look, also beside the others. Nothing is written, not even a missing file.
+    Read,
+}
+
+type Call = Box<dyn FnOnce(&mut Database) + Send>;
+
+/// A handle to the file; clones share its thread, which ends with the last of them.
+#[derive(Debug, Clone)]
+pub struct Store {
+    calls: mpsc::Sender<Call>,
+    path: PathBuf,
+}
+
+impl Store {
+    /// Opens the file and, except for [`Access::Read`], makes it and its folder where there is none.
+    pub async fn open(path: &Path, access: Access) -> Result<Self, StoreError> {
+        let (calls, mut waiting) = mpsc::channel::<Call>(WAITING_CALLS);
+        let (opened, answer) = oneshot::channel();
+        let place = path.to_owned();
+        let work = move || match Database::open(&place, access) {
+            Ok(mut database) => {
+                if opened.send(Ok(())).is_ok() {
+                    while let Some(call) = waiting.blocking_recv() {
+                        call(&mut database);
+                    }
+                }
+            }
+            Err(error) => drop(opened.send(Err(error))),
+        };
+        std::thread::Builder::new()
+            .name("store".into())
+            .spawn(work)
+            .map_err(|source| StoreError::Thread { path: path.to_owned(), source })?;
+        answer.await.map_err(|_the_thread_is_gone| StoreError::Gone { path: path.to_owned() })??;
+        Ok(Self { calls, path: path.to_owned() })
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Stores a run's next event. It is on disk when this returns.
+    pub async fn append(&self, run: &RunId, envelope: Envelope) -> Result<(), StoreError> {
+        let run = run.clone();
+        self.call(move |database| database.append(&run, &envelope)).await
+    }
+
+    /// All runs: running ones first, then newest first. A run whose record is damaged is among them and says so.
+    pub async fn list(&self) -> Result<Vec<RunSummary>, StoreError> {
+        self.call(Database::list).await
+    }
+
+    /// A run as its events tell.
+    pub async fn load(&self, run: &RunId) -> Result<RunState, StoreError> {
+        let run = run.clone();
+        self.call(move |database| database.load(&run)).await
+    }
+
+    /// A run's events from number `from_seq` on.
+    pub async fn events_from(&self, run: &RunId, from_seq: u64) -> Result<Vec<Envelope>, StoreError> {
+        let run = run.clone();
+        self.call(move |database| database.events_from(&run, from_seq)).await
+    }
+
+    async fn call<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Database) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let gone = || StoreError::Gone { path: self.path.clone() };
+        let (reply, answer) = oneshot::channel();
+        // A caller that no longer waits for the answer does not undo the work.
+        let call: Call = Box::new(move |database| drop(reply.send(work(database))));
+        self.calls.send(call).await.map_err(|_the_thread_is_gone| gone())?;
+        answer.await.map_err(|_the_thread_is_gone| gone())?
+    }
+}

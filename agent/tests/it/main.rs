@@ -1,7 +1,19 @@
 //! The one integration binary: whole rooms against the simulator, on port 0.
 
+// `cfg(test)` tells the lints that helpers outside of test functions are tests too.
+#[cfg(test)]
 mod captures;
+#[cfg(test)]
+mod cli;
+#[cfg(test)]
 mod rig;
+#[cfg(test)]
+mod server;
+#[cfg(test)]
+mod store;
+#[cfg(test)]
 mod stream;
+#[cfg(test)]
 mod trouble;
+#[cfg(test)]
 mod truth;

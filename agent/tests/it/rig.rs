@@ -73,9 +73,15 @@ pub(crate) fn draft(contexts: &str, concurrency: &str, duration: &str, max_outpu
 impl Rig {
     pub(crate) fn new(url: &str) -> Self {
         let runtime = |threads| Builder::new_multi_thread().worker_threads(threads).enable_all().build().unwrap();
-        let target =
-            Target { url: speedmatrix_shared::plan::draft::parse_target(url).unwrap(), key: None };
-        Self { target, patience: Patience::default(), id: "0198-test", adjust: |_| {}, serving: runtime(1), measuring: runtime(2) }
+        let target = Target { url: speedmatrix_shared::plan::draft::parse_target(url).unwrap(), key: None };
+        Self {
+            target,
+            patience: Patience::default(),
+            id: "0198-test",
+            adjust: |_| {},
+            serving: runtime(1),
+            measuring: runtime(2),
+        }
     }
 
     pub(crate) fn with_key(mut self, key: &str) -> Self {
@@ -102,8 +108,7 @@ impl Rig {
         (self.adjust)(&mut facts);
         let factor = facts.simulated.as_ref().map_or(1.0, |simulated| simulated.clock_factor);
         let clock = Clock::start().with_factor(factor);
-        let plan: RunPlan =
-            PlanDraft { target: self.target.url.as_str().to_owned(), ..draft }.try_into().unwrap();
+        let plan: RunPlan = PlanDraft { target: self.target.url.as_str().to_owned(), ..draft }.try_into().unwrap();
         let (tell, mut told) = mpsc::channel(64);
         let (gauge, mut gauges) = watch::channel(None);
         let stop = CancellationToken::new();
@@ -158,6 +163,16 @@ impl Seen {
         })
     }
 
+    /// When a cell finished.
+    pub(crate) fn finished(&self, cell: &str) -> Nanos {
+        let wanted: CellId = cell.parse().unwrap();
+        let finished = self.events.iter().find_map(|(at, event)| match event {
+            RunEvent::CellFinished { cell, .. } if *cell == wanted => Some(*at),
+            _ => None,
+        });
+        finished.unwrap_or_else(|| panic!("{cell} did not finish: {:#?}", self.events))
+    }
+
     /// Start of the ramp and start of the window of a decode cell.
     pub(crate) fn opened(&self, cell: &str) -> (Nanos, Nanos) {
         let wanted: CellId = cell.parse().unwrap();
@@ -180,7 +195,7 @@ pub(crate) fn monotonic_ns(clock: Clock, time: Nanos) -> u64 {
     let instant = std::time::Instant::now();
     let now = std::time::Duration::from(clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap());
     let ago = instant.saturating_duration_since(clock.instant(time));
-    u64::try_from((now - ago).as_nanos()).unwrap()
+    u64::try_from(now.saturating_sub(ago).as_nanos()).unwrap()
 }
 
 /// The requests that the simulator received from `from` on and before `to`, monotonic nanoseconds.

@@ -1,6 +1,8 @@
 //! What a run says against what the simulator knows: counts exactly, rates within 1 %, latencies never below the truth.
 
-use speedmatrix_agent::sim::{ChunkRecord, End, RequestRecord, SimConfig, SimLog, UsageStyle};
+use std::time::Duration;
+
+use speedmatrix_agent::sim::{ChunkRecord, End, RequestRecord, SimConfig, SimLog, SimThread, UsageStyle};
 use speedmatrix_shared::{
     event::{RunEvent, RunOutcome},
     gauge::CellPhase,
@@ -14,8 +16,16 @@ use crate::rig::{Rig, Seen, draft, exact, monotonic_ns, received, simulator};
 
 /// Chunks sent this close (real nanoseconds) to an edge of the window may be counted on either side.
 const EDGE_NS: u64 = 2_000_000;
-/// Requests may still be received this long after the window's end (real nanoseconds): it is cut a little later.
-const CUT_NS: u64 = 1_000_000_000;
+/// A machine on which nothing is later than this (real time) is quiet: only then is everything exact.
+const QUIET: Duration = Duration::from_millis(3);
+/// On a busy machine, after this many runs, numbers only have to be near the truth …
+const TRIES: usize = 2;
+/// … by this share.
+const BUSY_SLACK: f64 = 0.5;
+/// The simulator's time from step to step in the exact presets, seconds on its clock.
+const STEP_S: f64 = 0.010;
+/// The simulator's time to the first token, less what rounding may take.
+const FIRST_TOKEN_S: f64 = 0.0499;
 
 /// The simulator's own view of one decode cell.
 struct Truth {
@@ -23,6 +33,8 @@ struct Truth {
     start: u64,
     end: u64,
     factor: f64,
+    /// How far numbers may be off: 0 on a quiet machine.
+    slack: f64,
 }
 
 impl Truth {
@@ -31,8 +43,13 @@ impl Truth {
         let at = |time| monotonic_ns(seen.clock, time);
         let (start, end) = (at(start), at(start + window));
         // The sends begin right after the start of the ramp is noted.
-        let requests = received(log, at(ramp) - EDGE_NS, end + CUT_NS);
-        Self { requests, start, end, factor: seen.clock.factor() }
+        let requests = received(log, at(ramp) - EDGE_NS, at(seen.finished(cell)));
+        let slack = if is_quiet(seen, &requests, cell) { 0.0 } else { BUSY_SLACK };
+        Self { requests, start, end, factor: seen.clock.factor(), slack }
+    }
+
+    fn is_exact(&self) -> bool {
+        self.slack <= 0.0
     }
 
     /// Sum over chunks surely inside, and over those surely or maybe inside.
@@ -70,14 +87,45 @@ impl Truth {
         let middle = values.len() / 2;
         if values.len().is_multiple_of(2) { f64::midpoint(values[middle - 1], values[middle]) } else { values[middle] }
     }
+
+    fn check_within(&self, what: &str, got: f64, want: f64, share: f64) {
+        let share = share + self.slack;
+        assert!((got / want - 1.0).abs() <= share, "{what}: {got} is not within {share} of {want}");
+    }
+
+    fn check_between(&self, what: &str, got: u64, (least, most): (u64, u64)) {
+        let (least, most) = (least as f64 * (1.0 - self.slack), most as f64 * (1.0 + self.slack));
+        assert!((least..=most).contains(&(got as f64)), "{what}: {got} is not between {least} and {most}");
+    }
+
+    /// The simulator knows every request, but for those that were cut before it had read them.
+    fn check_started(&self, what: &str, started: u64) {
+        let known = self.requests.len() as u64;
+        assert!((known..=known + 4).contains(&started), "{what}: {started} requests, the simulator knows {known}");
+    }
 }
 
-fn check_within(what: &str, got: f64, want: f64, share: f64) {
-    assert!((got / want - 1.0).abs() <= share, "{what}: {got} is not within {share} of {want}");
+/// Whether simulator and client were always scheduled in time: then stamps and sends agree.
+fn is_quiet(seen: &Seen, requests: &[RequestRecord], cell: &str) -> bool {
+    let quiet_ns = u64::try_from(QUIET.as_nanos()).unwrap();
+    let longest_gap_s = seen.result(cell).stats.chunk_gap_s.map(|gap| gap.max);
+    let sent_in_time = requests.iter().all(|request| request.max_lateness_ns <= quiet_ns);
+    sent_in_time && longest_gap_s.is_some_and(|gap| gap <= STEP_S + QUIET.as_secs_f64() * seen.clock.factor())
 }
 
-fn check_between(what: &str, got: u64, (least, most): (u64, u64)) {
-    assert!((least..=most).contains(&got), "{what}: {got} is not between {least} and {most}");
+/// Makes a run of `plan` against a simulator of `config`, again if the machine was busy during one of `cells`.
+fn quiet_run(config: &SimConfig, plan: &PlanDraft, cells: &[&str], window: Nanos) -> (SimThread, Seen) {
+    let mut tries = 0;
+    loop {
+        let sim = simulator(config.clone());
+        let seen = Rig::new(&sim.base_url()).run(plan.clone());
+        assert_eq!(seen.outcome, RunOutcome::Finished);
+        tries += 1;
+        let quiet = cells.iter().all(|cell| Truth::of(&seen, &sim.log(), cell, window).is_exact());
+        if quiet || tries == TRIES {
+            return (sim, seen);
+        }
+    }
 }
 
 /// A decode cell that the server counts in every chunk: everything against the log.
@@ -85,42 +133,45 @@ fn check_cell(seen: &Seen, log: &SimLog, cell: &str, window: Nanos) {
     let truth = Truth::of(seen, log, cell, window);
     let result = seen.result(cell);
     let stats = &result.stats;
-    assert_eq!(result.status, CellStatus::Valid, "{cell}: {result:#?}");
+    // A busy machine may read late, or start the next request late; then the status says so.
+    let fine = [CellStatus::Valid, CellStatus::ClientLimited, CellStatus::UnderFilled];
+    let expected = if truth.is_exact() { &fine[..1] } else { &fine };
+    assert!(expected.contains(&result.status), "{cell}: {result:#?}");
     let tokens = stats.output_tokens.unwrap();
-    check_between("output tokens", tokens, truth.bounds(|chunk| chunk.tokens));
-    check_within("measured for", stats.measured_for_s.unwrap(), window.as_secs_f64(), 1e-9);
-    check_within("total tok/s", stats.total_tok_s.unwrap(), tokens as f64 / window.as_secs_f64(), 1e-9);
-    check_within("time between tokens", stats.time_between_tokens_s.unwrap().p50, truth.tpot_s(), 0.01);
-    check_within("per-request tok/s", stats.per_request_tok_s.unwrap().p50, 1.0 / truth.tpot_s(), 0.03);
+    truth.check_between("output tokens", tokens, truth.bounds(|chunk| chunk.tokens));
+    truth.check_within("measured for", stats.measured_for_s.unwrap(), window.as_secs_f64(), 1e-9);
+    truth.check_within("total tok/s", stats.total_tok_s.unwrap(), tokens as f64 / window.as_secs_f64(), 1e-9);
+    truth.check_within("time between tokens", stats.time_between_tokens_s.unwrap().p50, truth.tpot_s(), 0.01);
+    truth.check_within("per-request tok/s", stats.per_request_tok_s.unwrap().p50, 1.0 / truth.tpot_s(), 0.01);
     let requests = stats.requests.unwrap();
-    assert_eq!(requests.started, truth.requests.len() as u64, "{cell}: requests");
-    check_between("completed", requests.completed, truth.completed());
-    assert_eq!(requests.failed, 0);
+    truth.check_started(cell, requests.started);
+    truth.check_between("completed", requests.completed, truth.completed());
+    assert_eq!(requests.failed, 0, "{cell}: {:?}", result.failures);
     let concurrency = cell.rsplit('-').next().unwrap().parse::<f64>().unwrap();
     assert!(stats.active_requests.unwrap() <= concurrency + 1e-9);
-    check_within("active requests", stats.active_requests.unwrap(), concurrency, 0.05);
-    // The first token takes 50 ms from admission; nothing can be faster.
+    truth.check_within("active requests", stats.active_requests.unwrap(), concurrency, 0.01);
     let ttft = stats.ttft_s.unwrap();
-    assert!(ttft.min >= 0.0499, "{cell}: ttft {ttft:?}");
+    assert!(ttft.min >= FIRST_TOKEN_S, "{cell}: ttft {ttft:?}");
     let mut prompts: Vec<u64> = truth.requests.iter().map(|request| request.prompt_tokens).collect();
     prompts.sort_unstable();
-    check_between("prompt tokens", stats.prompt_tokens.unwrap(), (prompts[0], *prompts.last().unwrap()));
+    let prompt = stats.prompt_tokens.unwrap();
+    assert!((prompts[0]..=*prompts.last().unwrap()).contains(&prompt), "{cell}: {prompt} of {prompts:?}");
 }
 
 #[test]
 fn every_number_of_a_small_matrix_is_true() {
-    let sim = simulator(exact(2.0));
-    let seen = Rig::new(&sim.base_url()).run(draft("1K,2K", "1,4", "2s", "128"));
-    assert_eq!(seen.outcome, RunOutcome::Finished);
-    for cell in ["decode-1K-1", "decode-1K-4", "decode-2K-1", "decode-2K-4"] {
-        check_cell(&seen, &sim.log(), cell, Nanos::from_secs(2));
+    let window = Nanos::from_secs(2);
+    let cells = ["decode-1K-1", "decode-1K-4", "decode-2K-1", "decode-2K-4"];
+    let (sim, seen) = quiet_run(&exact(2.0), &draft("1K,2K", "1,4", "2s", "256"), &cells, window);
+    for cell in cells {
+        check_cell(&seen, &sim.log(), cell, window);
         let findings = &seen.result(cell).findings;
         assert!(findings.iter().all(|finding| finding.code != "cache_not_proven"), "{findings:?}");
     }
     for (cell, context) in [("prefill-1K-1", 1_024_u64), ("prefill-2K-1", 2_048)] {
         let result = seen.result(cell);
         let ttft = result.stats.ttft_cold_s.or(result.stats.ttft_s).unwrap();
-        assert!(ttft.min >= 0.0499, "{ttft:?}");
+        assert!(ttft.min >= FIRST_TOKEN_S, "{ttft:?}");
         assert!(result.stats.prompt_tokens.unwrap().abs_diff(context) <= 16);
         assert_eq!(result.status, CellStatus::Valid, "{result:#?}");
     }
@@ -145,13 +196,14 @@ fn every_number_of_a_small_matrix_is_true() {
 fn check_usage(usage: UsageStyle) {
     for (preset, speculative) in [("exact", false), ("exact-speculative", true)] {
         for prompts in ["shared", "unique", "cold"] {
-            let config = SimConfig { usage, ..SimConfig::preset(preset).unwrap() };
-            let sim = simulator(SimConfig { clock_factor: 4.0, recording: exact(1.0).recording, ..config });
-            let output = if speculative { "448" } else { "128" };
+            let mut config = SimConfig { usage, ..SimConfig::preset(preset).unwrap() };
+            // All requests alike: the tokens per chunk of completed ones stand for those that were cut.
+            config.speculation.iter_mut().for_each(|speculation| speculation.text_sigma = 0.0);
+            let config = SimConfig { clock_factor: 4.0, recording: exact(1.0).recording, ..config };
+            let output = if speculative { "896" } else { "256" };
             let plan = PlanDraft { prompts: prompts.into(), ..draft("1K", "4", "2s", output) };
-            let seen = Rig::new(&sim.base_url()).run(plan);
             let what = format!("{usage:?}, {preset}, {prompts}");
-            assert_eq!(seen.outcome, RunOutcome::Finished, "{what}");
+            let (sim, seen) = quiet_run(&config, &plan, &["decode-1K-4"], Nanos::from_secs(2));
             check_counts(&seen, &sim.log(), usage, &what);
             check_cache(&seen, usage, prompts, &what);
         }
@@ -173,9 +225,10 @@ fn check_counts(seen: &Seen, log: &SimLog, usage: UsageStyle, what: &str) {
         UsageStyle::None => (TokenSource::Chunks, truth.bounds(|_| 1)),
     };
     assert_eq!(stats.token_source, Some(source), "{what}");
-    check_between(what, tokens, exact);
-    assert_eq!(stats.requests.unwrap().started, truth.requests.len() as u64, "{what}");
-    assert!(stats.ttft_s.unwrap().min >= 0.0499, "{what}");
+    assert_eq!(stats.requests.unwrap().failed, 0, "{what}: {:?}", result.failures);
+    truth.check_between(what, tokens, exact);
+    truth.check_started(what, stats.requests.unwrap().started);
+    assert!(stats.ttft_s.unwrap().min >= FIRST_TOKEN_S, "{what}");
 }
 
 fn check_cache(seen: &Seen, usage: UsageStyle, prompts: &str, what: &str) {
@@ -217,7 +270,7 @@ fn cold_prefill_rows_are_measured_on_their_own() {
     for cell in ["prefill-1K-1", "prefill-4K-1"] {
         let stats = &seen.result(cell).stats;
         let ttft = stats.ttft_s.or(stats.ttft_cold_s).unwrap();
-        assert!(ttft.n >= 2 && ttft.min >= 0.0499, "{ttft:?}");
+        assert!(ttft.n >= 2 && ttft.min >= FIRST_TOKEN_S, "{ttft:?}");
     }
     let cold = sim.log().records().iter().all(|request| request.cached_tokens == 0);
     assert!(cold, "every prefill request is cold");

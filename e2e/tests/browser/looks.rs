@@ -31,11 +31,11 @@ async fn pages_fit_and_are_accessible_in_both_themes() -> Result<()> {
     let rig = Rig::start(&[]).await?;
     for (width, height) in [(1440, 900), (390, 844)] {
         let page = rig.browser(width, height).await?;
+        page.goto(&rig.url).await?;
         for theme in ["light", "dark"] {
+            page.execute("localStorage.setItem('speedmatrix.theme', arguments[0])", vec![theme.into()]).await?;
             for (address, ready, name) in PAGES {
                 page.goto(format!("{}{address}", rig.url)).await?;
-                page.execute("localStorage.setItem('theme', arguments[0])", vec![theme.into()]).await?;
-                page.refresh().await?;
                 wait_for(&page, ready).await?;
                 check(&page, &format!("{name}-{width}-{theme}")).await?;
             }

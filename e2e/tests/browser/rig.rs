@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use thirtyfour::{extensions::cdp::ChromeDevTools, prelude::*};
+use thirtyfour::{cdp::domains::page::AddScriptToEvaluateOnNewDocument, prelude::*};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     net::TcpStream,
@@ -17,7 +17,7 @@ use tokio::{
 };
 
 /// How long a page may take to show what is waited for: a two-core machine under load.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 /// Pause between two looks at the page.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -96,10 +96,12 @@ impl Rig {
             caps.add_arg(argument)?;
         }
         let browser = WebDriver::new(&self.driver_url, caps).await?;
-        let trap = serde_json::json!({ "source": ERROR_TRAP });
-        ChromeDevTools::new(browser.handle.clone())
-            .execute_cdp_with_params("Page.addScriptToEvaluateOnNewDocument", trap)
-            .await?;
+        let trap = AddScriptToEvaluateOnNewDocument {
+            source: ERROR_TRAP.into(),
+            world_name: None,
+            include_command_line_api: None,
+        };
+        browser.cdp().send(trap).await?;
         Ok(browser)
     }
 }
@@ -141,7 +143,8 @@ pub(crate) async fn until<T>(what: &str, look: impl AsyncFn() -> Result<Option<T
 
 /// Waits until an element's text is as wanted, and gives the text. A page that is just redrawing is looked at again.
 pub(crate) async fn wait_text(page: &WebDriver, css: &str, wanted: impl Fn(&str) -> bool) -> Result<String> {
-    let seen = until(&format!("{css} to show what is wanted"), async || {
+    let what = format!("{css} to show what is wanted");
+    let seen = until(&what, async || {
         let Ok(element) = page.find(By::Css(css)).await else { return Ok(None) };
         let text = element.text().await.unwrap_or_default();
         Ok(wanted(&text).then_some(text))

@@ -9,14 +9,14 @@ use crate::rig::{Rig, no_errors, shot, until, wait_for, wait_text};
 
 /// Text of every matrix cell by its id.
 async fn matrix(page: &WebDriver) -> Result<BTreeMap<String, String>> {
-    let script = "return Object.fromEntries([...document.querySelectorAll('[data-testid=matrix] [data-cell]')].map(
+    let script = "return Object.fromEntries([...document.querySelectorAll('[data-testid=matrix] td[data-cell]')].map(
         cell => [cell.dataset.cell, cell.innerText.trim()]))";
     Ok(page.execute(script, vec![]).await?.convert()?)
 }
 
-/// Cells whose state is `finished`.
+/// Cells with a colour step: those that are measured.
 async fn finished(page: &WebDriver) -> Result<u64> {
-    let script = "return document.querySelectorAll('[data-testid=matrix] [data-state=finished]').length";
+    let script = "return document.querySelectorAll('[data-testid=matrix] td[class^=q]').length";
     Ok(page.execute(script, vec![]).await?.convert()?)
 }
 
@@ -56,7 +56,7 @@ async fn a_run_fills_in_two_browsers_and_becomes_a_report() -> Result<()> {
     shot(&one, "live").await?;
     shot(&two, "live-390").await?;
     for page in [&one, &two] {
-        wait_text(page, "[data-testid=run-status]", |text| text.contains("Finished")).await?;
+        wait_text(page, "[data-testid=status]", |text| text.contains("Finished")).await?;
         until("four cells", async || Ok((finished(page).await? == 4).then_some(()))).await?;
         wait_for(page, "[data-testid=measurements] tbody tr").await?;
     }
@@ -66,8 +66,7 @@ async fn a_run_fills_in_two_browsers_and_becomes_a_report() -> Result<()> {
     wait_text(&one, "body", |text| text.contains("Simulated")).await?;
 
     // The view's state is in its address: a reload shows the same.
-    let select = wait_for(&one, "[data-testid=metric]").await?;
-    select.send_keys("Time to first").await?;
+    wait_for(&one, "[data-metric=per_request_tok_s]").await?.click().await?;
     until("the address to tell the metric", async || {
         Ok(one.current_url().await?.query().is_some_and(|query| query.contains("m=")).then_some(()))
     })
@@ -98,7 +97,7 @@ async fn the_demo_starts_by_itself_and_survives_a_kill() -> Result<()> {
 
     rig.restart_agent(&[]).await?;
     page.goto(format!("{}/runs/{run}", rig.url)).await?;
-    wait_text(&page, "[data-testid=run-status]", |text| text.contains("nterrupted")).await?;
+    wait_text(&page, "[data-testid=status]", |text| text.contains("nterrupted")).await?;
     ensure!(finished(&page).await? >= 2, "finished cells are gone");
     shot(&page, "interrupted").await?;
     page.quit().await?;

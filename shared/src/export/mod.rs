@@ -118,6 +118,18 @@ fn sorted(state: &RunState) -> Vec<&Cell> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{id::RunId, sample};
+
+    #[test]
+    fn cells_without_numbers_have_rows_too() {
+        let log = sample::reference_events();
+        let start = RunState::fold(RunId::REFERENCE.parse().unwrap(), log.iter().take(5)).unwrap().unwrap();
+        let table = table(&start);
+        assert_eq!((table.columns.len(), table.rows.len()), (12, 73));
+        let line = |index: usize| table.rows[index].cells.join(" ");
+        assert_eq!(line(2), "Prefill 32K 1 Valid 11.4K — 2,834 ms — — 1 — —");
+        assert_eq!(line(3), "Prefill 64K 1 Planned — — — — — — — —");
+    }
 
     #[test]
     fn formats_have_names() {

@@ -255,3 +255,82 @@ fn noted(seen: &Seen<'_>, (note, code, severity, did): Note) -> Option<Finding> 
     let (some, all) = (format::count(Some(count)), format::count(Some(seen.traces.len() as u64)));
     (count > 0).then(|| Finding { code: code.to_owned(), severity, text: format!("{some} of {all} requests {did}.") })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::{
+        interval::{Interval, IntervalKind},
+        summary::Summary,
+    };
+
+    /// A decode cell of 8K × 4 against which no rule speaks.
+    fn clean() -> CellStats {
+        CellStats {
+            total_tok_s: Some(400.0),
+            total_tok_s_interval: Some(Interval { half_width: 4.0, n: 64, kind: IntervalKind::Blocks }),
+            requests: Some(RequestCounts { started: 12, completed: 8, cut: 4, failed: 0 }),
+            token_source: Some(TokenSource::ServerPerChunk),
+            tokens_per_chunk: Some(1.0),
+            prompt_tokens: Some(8_200),
+            cached_share: Some(0.98),
+            stamps: Some(StampSource::Kernel),
+            coalesced_share: Some(0.0),
+            ..CellStats::default()
+        }
+    }
+
+    #[track_caller]
+    fn check(phase: Phase, prompts: PromptMode, change: impl Fn(&mut CellStats), wanted: &[&str]) {
+        let mut cell = clean();
+        change(&mut cell);
+        let asked = Asked::new(Context::new(8_192).unwrap(), prompts);
+        let concurrency = Concurrency::new(4).unwrap();
+        let seen = Seen { phase, cell: &cell, status: CellStatus::Valid, concurrency, asked, traces: &[] };
+        let codes: Vec<String> = cell_findings(&seen).into_iter().map(|finding| finding.code).collect();
+        assert_eq!(codes, wanted);
+    }
+
+    #[track_caller]
+    fn check_decode(change: impl Fn(&mut CellStats), wanted: &[&str]) {
+        check(Phase::Decode, PromptMode::Shared, change, wanted);
+    }
+
+    #[test]
+    fn each_rule_speaks_when_it_should() {
+        let counts = |completed, failed| Some(RequestCounts { started: 12, completed, cut: 4, failed });
+        check_decode(|_| {}, &[]);
+        check_decode(|cell| cell.requests = counts(0, 0), &["no_completed_request"]);
+        check_decode(|cell| cell.requests = counts(2, 1), &["failed_requests", "few_requests"]);
+        check_decode(|cell| cell.requests = counts(3, 0), &[]);
+        check_decode(|cell| cell.token_source = Some(TokenSource::Chunks), &["usage_missing"]);
+        check_decode(|cell| cell.total_tok_s = Some(70.0), &["wide_interval"]);
+        check_decode(|cell| cell.cached_share = Some(0.5), &["partly_cached"]);
+        check_decode(|cell| cell.cached_share = None, &["cache_not_proven"]);
+        check_decode(|cell| cell.prompt_tokens = Some(8_232), &[]);
+        check_decode(|cell| cell.prompt_tokens = Some(8_233), &["prompt_off"]);
+        check_decode(|cell| cell.prompt_tokens = None, &["prompt_unknown"]);
+        check_decode(|cell| cell.coalesced_share = Some(0.02), &["coalesced_reads"]);
+        check_decode(|cell| cell.stamps = Some(StampSource::Process), &["process_stamps"]);
+        check_decode(|cell| cell.tokens_per_chunk = Some(3.4), &["multi_token_chunks"]);
+    }
+
+    #[test]
+    fn the_cache_is_proven_by_first_tokens_too() {
+        let with = |cold_s, warm_s| {
+            move |cell: &mut CellStats| {
+                cell.cached_share = None;
+                (cell.ttft_cold_s, cell.ttft_s) = (Some(Summary::point(cold_s)), Some(Summary::point(warm_s)));
+            }
+        };
+        check_decode(with(0.8, 0.2), &[]);
+        check_decode(with(0.8, 0.21), &["cache_not_proven"]);
+    }
+
+    #[test]
+    fn cold_prompts_must_not_be_cached() {
+        check(Phase::Prefill, PromptMode::Shared, |_| {}, &["prompt_cached"]);
+        check(Phase::Decode, PromptMode::Cold, |_| {}, &["prompt_cached"]);
+        check(Phase::Prefill, PromptMode::Shared, |cell| cell.cached_share = Some(0.1), &[]);
+    }
+}

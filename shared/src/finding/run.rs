@@ -158,3 +158,20 @@ fn warm_cache(run: &RunState) -> Option<Finding> {
     );
     Some(Finding::info("warm_cache", text))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn the_reference_run_has_four_findings() {
+        let lines: Vec<String> = run_findings(&sample::reference()).into_iter().map(|finding| finding.text).collect();
+        insta::assert_snapshot!(lines.join("\n"), @"
+        9 cells break the expected order. 16K × 1 is 71 % faster than 8K × 1. One 30 s window per cell cannot tell an effect from chance.
+        31 of 64 cells finished fewer than 3 requests, 10 finished none. Their latencies come from requests that were still running.
+        2 cells had requests queued. At 1019K × 128 only 73.4 of 128 ran on average; at 1019K × 2 it was 1.8 of 2.
+        TTFT in the matrix is measured with a warm prompt cache. Read cold prompts in Prefill: 1019K takes 163,008 ms there and 2,670 ms here.
+        ");
+    }
+}

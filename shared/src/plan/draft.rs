@@ -116,13 +116,26 @@ pub fn parse_target(text: &str) -> Result<TargetUrl, String> {
         return Err("keep user names and keys out of the address: give the key in its own field".into());
     }
     check_authority(authority)?;
-    let mut path = path.trim_matches('/');
-    for suffix in ["/chat/completions", "/completions", "/models"] {
-        path = path.strip_suffix(suffix).unwrap_or(path);
-    }
-    let path = if path == "v1" { "" } else { path.strip_suffix("/v1").unwrap_or(path) };
+    let path = base_path(path);
     let slash = if path.is_empty() { "" } else { "/" };
     Ok(TargetUrl(format!("{scheme}://{}{slash}{path}", authority.to_ascii_lowercase())))
+}
+
+/// What lies before `/v1` and the endpoints below it. Taken off until nothing is left to take, so that reading an
+/// address that was written here changes nothing.
+fn base_path(path: &str) -> &str {
+    let mut path = path.trim_matches('/');
+    loop {
+        let endpoints = ["chat/completions", "completions", "models", "v1"];
+        let shorter = endpoints
+            .iter()
+            .find_map(|end| path.strip_suffix(end))
+            .filter(|rest| rest.is_empty() || rest.ends_with('/'));
+        match shorter {
+            Some(rest) => path = rest.trim_end_matches('/'),
+            None => return path,
+        }
+    }
 }
 
 fn check_authority(authority: &str) -> Result<(), String> {
@@ -232,7 +245,7 @@ fn check_shape(reading: &mut Reading, draft: &PlanDraft, [contexts, levels]: [us
         Prefill::None => 0,
     };
     // Bad items were named already: say "none given" only where nothing was typed.
-    let untyped = |text: &str| text.trim().is_empty();
+    let untyped = |text: &str| text.trim_matches([',', ';', ' ']).is_empty();
     let only_prefill = matches!(prefill, Prefill::Cold(own) if !own.is_empty());
     if untyped(&draft.contexts) && (!only_prefill || !untyped(&draft.concurrency)) {
         reading.wrong(Field::Contexts, "give at least one context length, for example 8K,16K");

@@ -1,8 +1,14 @@
 //! What is to be measured. A [`RunPlan`] can't be wrong: it is only made from a [`PlanDraft`] that
 //! passed every check, and it is stored and sent as that draft.
 
+pub mod command;
 pub mod draft;
+pub mod eta;
 pub mod field;
+pub mod presets;
+
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 

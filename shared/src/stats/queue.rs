@@ -5,6 +5,9 @@
 //! waited for more than its *allowance*: three times the shortest TTFT of the cell (one admission alone) for each
 //! request that waited at the same time, itself included; and never more than twice the longest TTFT with which the
 //! start burst got in, because then all C were admitted at once.
+//!
+//! Where answers are short the start burst itself had to queue and the allowance hides it. There the engine's own
+//! gauge decides, if it shows a queue that stands.
 
 use super::{
     cell::CellStats,
@@ -19,10 +22,15 @@ const SLOWER_UNDER_LOAD: f64 = 3.0;
 const LONGER_THAN_BURST: f64 = 2.0;
 /// Queues shorter than this share of the window are not worth a mark (method §5).
 const MAX_SHARE: f64 = 0.05;
-/// The engine's gauge passes through 1 at every admission: below half a request on average it is no queue.
+/// The engine's gauge is above 0 at every admission, also when many restart together. Alone it proves a queue only
+/// where it stands: in more than this share of the scrapes …
+const STANDING_SHARE: f64 = 0.5;
+/// … with this share of C waiting on average, …
+const STANDING_WAITING: f64 = 0.05;
+/// … and at least half a request.
 const MIN_MEAN_WAITING: f64 = 0.5;
 
-/// Whether requests queued for more than 5 % of the window, by the client's own waits or by the engine's gauge.
+/// Whether requests queued: for more than 5 % of the window by the client's own waits, or all along by the engine's gauge.
 pub fn is_queued(cell: &CellStats, input: &DecodeInput<'_>) -> bool {
     let by_client = queued_share(input).is_some_and(|share| share > MAX_SHARE);
     by_client || engine_queued(cell, input)
@@ -62,9 +70,9 @@ fn engine_queued(cell: &CellStats, input: &DecodeInput<'_>) -> bool {
     let Some(waiting) = cell.engine_waiting else { return false };
     let inside = input.engine.waiting.iter().filter(|(at, _)| input.window.contains(*at));
     let positive = inside.filter(|(_, value)| *value > 0.0).count() as f64;
-    positive > MAX_SHARE * f64::from(waiting.n) && waiting.mean >= fewest_waiting(input.concurrency)
+    positive > STANDING_SHARE * f64::from(waiting.n) && waiting.mean >= fewest_waiting(input.concurrency)
 }
 
 fn fewest_waiting(concurrency: Concurrency) -> f64 {
-    (MAX_SHARE * f64::from(concurrency.get())).max(MIN_MEAN_WAITING)
+    (STANDING_WAITING * f64::from(concurrency.get())).max(MIN_MEAN_WAITING)
 }

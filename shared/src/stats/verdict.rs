@@ -91,6 +91,10 @@ pub fn decide(cell: &CellStats, input: &DecodeInput<'_>, ramp: RampEnd) -> CellS
     if ramp == RampEnd::BudgetSpent {
         return CellStatus::RampIncomplete;
     }
+    // Nothing arrived although nothing failed: there is no number to stand on, whatever the reason.
+    if cell.output_tokens == Some(0) {
+        return CellStatus::Failed(FailureKind::Stalled);
+    }
     let wanted = f64::from(input.concurrency.get());
     if cell.decoding_requests.is_some_and(|decoding| decoding < MIN_FILLED_SHARE * wanted) {
         return CellStatus::UnderFilled;

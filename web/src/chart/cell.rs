@@ -2,7 +2,7 @@
 //! Pure, and comparable, so that a cell is drawn again only when something it shows has changed.
 
 use speedmatrix_shared::{
-    finding::{Finding, Severity},
+    finding::{Finding, Severity, rules::FEW_REQUESTS, run::OutOfOrder},
     format,
     gauge::{CellPhase, Gauge},
     id::CellId,
@@ -12,11 +12,7 @@ use speedmatrix_shared::{
 };
 
 use super::scale::{Range, step};
-
-/// Below this many finished requests a cell carries the mark for few samples.
-pub const FEW_REQUESTS: f64 = 3.0;
-/// Code of the finding that the mark for few samples stands for.
-const FEW_CODE: &str = "few_requests";
+use crate::parts::icon::Icon;
 
 /// A mark in the cell that is more than a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +21,8 @@ pub struct Flag {
     pub text: String,
     /// Class in the style sheet.
     pub class: &'static str,
+    /// Its picture.
+    pub icon: Icon,
 }
 
 /// What a cell shows.
@@ -70,8 +68,21 @@ pub fn with_unit(metric: &Metric, value: Option<f64>) -> String {
     format!("{text} {}", metric.unit)
 }
 
-/// What a cell shows under `metric`, coloured within `range`. `gauge` is looked at for the running cell only.
-pub fn view(cell: &Cell, metric: &Metric, range: Option<Range>, gauge: Option<&Gauge>) -> CellView {
+/// How a cell is looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct Look<'a> {
+    /// What is shown.
+    pub metric: &'a Metric,
+    /// What the colour compares within.
+    pub range: Option<Range>,
+    /// The running cell, now; looked at for that cell only.
+    pub gauge: Option<&'a Gauge>,
+    /// If the cell breaks the expected order.
+    pub order: Option<OutOfOrder>,
+}
+
+/// What a cell shows.
+pub fn view(cell: &Cell, look: Look<'_>) -> CellView {
     let words = cell_words(cell.id);
     let blank = |class, value: &str, second: &str, state: String| CellView {
         class,
@@ -85,8 +96,8 @@ pub fn view(cell: &Cell, metric: &Metric, range: Option<Range>, gauge: Option<&G
         CellState::NotReached => blank("none", format::MISSING, "not reached", "the run ended before its turn".into()),
         CellState::Cancelled => blank("none", format::MISSING, "stopped", "the run was stopped in it".into()),
         CellState::Skipped { text, .. } => blank("none", format::MISSING, "skipped", format!("skipped: {text}")),
-        CellState::Running { .. } => running(cell.id, gauge.filter(|gauge| gauge.cell == cell.id)),
-        CellState::Finished { result } => finished(cell.id, result, metric, range),
+        CellState::Running { .. } => running(cell.id, look.gauge.filter(|gauge| gauge.cell == cell.id)),
+        CellState::Finished { result } => finished(cell.id, result, look),
     }
 }
 
@@ -103,9 +114,10 @@ fn running(id: CellId, gauge: Option<&Gauge>) -> CellView {
     }
 }
 
-fn finished(id: CellId, result: &CellResult, metric: &Metric, range: Option<Range>) -> CellView {
+fn finished(id: CellId, result: &CellResult, look: Look<'_>) -> CellView {
+    let metric = look.metric;
     let value = if result.status.is_failed() { None } else { (metric.get)(result) };
-    let class = match (value, range) {
+    let class = match (value, look.range) {
         (Some(value), Some(range)) => step_class(step(value, range, metric.better)),
         _ => "none",
     };
@@ -115,8 +127,8 @@ fn finished(id: CellId, result: &CellResult, metric: &Metric, range: Option<Rang
         second: second_line(result, metric),
         flag: flag(result.status),
         few: is_few(result),
-        odd: result.findings.iter().any(is_odd),
-        sentence: sentence(id, result, metric),
+        odd: look.order.is_some() || is_odd(result),
+        sentence: sentence(id, result, look),
     }
 }
 
@@ -134,33 +146,49 @@ fn second_line(result: &CellResult, metric: &Metric) -> String {
 fn flag(status: CellStatus) -> Option<Flag> {
     match status {
         CellStatus::Valid => None,
-        failed if failed.is_failed() => Some(Flag { text: failed.label(), class: "flag bad" }),
-        other => Some(Flag { text: other.label(), class: "flag" }),
+        failed if failed.is_failed() => Some(Flag { text: failed.label(), class: "flag bad", icon: Icon::Cross }),
+        CellStatus::RequestsQueued => Some(Flag { text: status.label(), class: "flag", icon: Icon::Queue }),
+        other => Some(Flag { text: other.label(), class: "flag", icon: Icon::Warning }),
     }
 }
 
-fn is_few(result: &CellResult) -> bool {
+/// Whether few requests finished in it.
+pub fn is_few(result: &CellResult) -> bool {
     let completed = metric::by_key("completed_requests").and_then(|metric| (metric.get)(result));
-    !result.status.is_failed() && completed.is_some_and(|completed| completed < FEW_REQUESTS)
+    !result.status.is_failed() && completed.is_some_and(|completed| completed < FEW_REQUESTS as f64)
 }
 
-fn is_odd(finding: &Finding) -> bool {
-    finding.severity == Severity::Warning && finding.code != FEW_CODE
+/// Whether it has a finding that a reader should not miss. Queued requests have a mark of their own.
+pub fn is_odd(result: &CellResult) -> bool {
+    let is_odd = |finding: &Finding| finding.severity == Severity::Warning && finding.code != "requests_queued";
+    result.findings.iter().any(is_odd)
 }
 
-fn sentence(id: CellId, result: &CellResult, metric: &Metric) -> String {
+fn sentence(id: CellId, result: &CellResult, look: Look<'_>) -> String {
+    let metric = look.metric;
     let text = |key: &str| metric::by_key(key).map_or_else(|| format::MISSING.to_owned(), |other| other.text(result));
-    let mut parts = vec![format!("{} tokens per second", text("total_tok_s")), format!("{} to first token", text("ttft"))];
+    let mut parts =
+        vec![format!("{} tokens per second", text("total_tok_s")), format!("{} to first token", text("ttft"))];
     if !matches!(metric.key, "total_tok_s" | "ttft") {
         parts.push(format!("{} {}", metric.label.to_lowercase(), with_unit(metric, (metric.get)(result))));
     }
     parts.push(result.status.label());
     let completed = metric::by_key("completed_requests").and_then(|metric| (metric.get)(result));
     if let Some(completed) = completed {
-        let noun = if completed == 1.0 { "request" } else { "requests" };
-        parts.push(format!("{} {noun} finished", format::whole(Some(completed))));
+        let count = format::whole(Some(completed));
+        let noun = if count == "1" { "request" } else { "requests" };
+        parts.push(format!("{count} {noun} finished"));
     }
+    parts.extend(look.order.map(order_words));
     format!("{}: {}", cell_words(id), parts.join(", "))
+}
+
+/// `71 % faster than 8K × 1`.
+fn order_words(order: OutOfOrder) -> String {
+    let change = ((order.ratio - 1.0).abs() * 100.0).round() / 100.0;
+    let word = if order.ratio > 1.0 { "faster" } else { "slower" };
+    let neighbour = order.neighbour;
+    format!("{} {word} than {} × {}", format::percent(Some(change)), neighbour.context, neighbour.concurrency)
 }
 
 /// Ranges that the colours compare within.
@@ -211,11 +239,10 @@ mod tests {
     }
 
     fn measured(status: CellStatus, completed: u64) -> Cell {
-        let requests = Some(RequestCounts { completed, ..RequestCounts::default() });
-        let stats = CellStats { total_tok_s: Some(1_540.5), requests, ..CellStats::default() };
-        cell(CellState::Finished {
-            result: Box::new(CellResult { status, stats, findings: Vec::new(), failures: Vec::new() }),
-        })
+        let mut result = CellResult { status, stats: CellStats::default(), findings: Vec::new(), failures: Vec::new() };
+        result.stats.total_tok_s = Some(1_540.5);
+        result.stats.requests = Some(RequestCounts { completed, ..RequestCounts::default() });
+        cell(CellState::Finished { result: Box::new(result) })
     }
 
     fn total() -> &'static Metric {
@@ -225,7 +252,8 @@ mod tests {
     #[test]
     fn a_measured_cell_says_all_in_a_sentence() {
         let range = Range { lo: 100.0, hi: 1_540.5 };
-        let shown = view(&measured(CellStatus::RequestsQueued, 4), total(), Some(range), None);
+        let look = Look { metric: total(), range: Some(range), gauge: None, order: None };
+        let shown = view(&measured(CellStatus::RequestsQueued, 4), look);
         assert_eq!((shown.class, shown.value.as_str(), shown.few), ("q8", "1,540.5", false));
         assert_eq!(shown.flag.map(|flag| flag.text).as_deref(), Some("Requests queued"));
         assert_eq!(
@@ -233,13 +261,18 @@ mod tests {
             "8K context, 16 requests at once: 1,540.5 tokens per second, — to first token, Requests queued, \
              4 requests finished"
         );
-        assert!(view(&measured(CellStatus::Valid, 1), total(), Some(range), None).few);
+        assert!(view(&measured(CellStatus::Valid, 1), look).few);
+        let neighbour = "decode-8K-8".parse().unwrap();
+        let order = OutOfOrder { cell: "decode-8K-16".parse().unwrap(), neighbour, ratio: 0.82 };
+        let odd = view(&measured(CellStatus::Valid, 1), Look { order: Some(order), ..look });
+        assert!(odd.odd && odd.sentence.ends_with("18 % slower than 8K × 8"), "{}", odd.sentence);
     }
 
     #[test]
     fn a_cell_without_a_number_has_no_colour() {
         let check = |cell: &Cell, class: &str, second: &str| {
-            let shown = view(cell, total(), Some(Range { lo: 1.0, hi: 2.0 }), None);
+            let range = Some(Range { lo: 1.0, hi: 2.0 });
+            let shown = view(cell, Look { metric: total(), range, gauge: None, order: None });
             assert_eq!((shown.class, shown.second.as_str()), (class, second), "{}", shown.sentence);
         };
         check(&cell(CellState::Planned), "planned", "");

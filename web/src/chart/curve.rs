@@ -20,6 +20,8 @@ pub struct Point {
     pub title: String,
     /// Whether it carries a ring: requests were queued.
     pub ringed: bool,
+    /// A text that stands at it; empty for none.
+    pub text: String,
 }
 
 /// A line.
@@ -31,6 +33,8 @@ pub struct Curve {
     pub class: &'static str,
     /// Its points, from left to right.
     pub points: Vec<Point>,
+    /// Whether the field below it is filled.
+    pub filled: bool,
 }
 
 /// What the value axis holds.
@@ -66,12 +70,12 @@ fn axes(spec: &Spec, curves: &[Curve]) -> Option<([Axis; 2], Vec<Tick>)> {
     let x = Axis::new(x, spec.frame.across(), Kind::Log);
     Some(match spec.values {
         Values::Rate => {
-            let range = Range { hi: y.hi * 1.04, ..y }.from_zero();
+            let range = Range { hi: y.hi * 1.1, ..y }.from_zero();
             let y = Axis::new(range, spec.frame.upwards(), Kind::Linear);
             ([x, y], Tick::each(y.ticks(), format::whole))
         }
         Values::Time => {
-            let range = Range { lo: y.lo * 0.8, hi: y.hi * 1.1 };
+            let range = Range { lo: y.lo * 0.8, hi: y.hi * 1.3 };
             let y = Axis::new(range, spec.frame.upwards(), Kind::Log);
             ([x, y], Tick::each(time_ticks(range), time_tick))
         }
@@ -86,24 +90,27 @@ pub fn plot(spec: &Spec, curves: &[Curve]) -> impl IntoView + use<> {
     };
     let x_ticks = thin_out(spec.x_ticks.clone(), x, 34.0);
     let lines: Vec<_> = curves.iter().map(|curve| draw(curve, [x, y], frame)).collect();
-    let labels = labels(curves, y, frame);
+    let labels = labels(curves, [x, y], frame);
     let (y_word, x_word, describes) = (spec.y_word, spec.x_word, spec.describes.clone());
     Either::Right(view! {
         <svg class="plot" viewBox=frame.view_box() role="img" aria-label=describes>
             {grid(frame, [x, y], &x_ticks, &y_ticks)}
             <text class="tick" x=frame.left y=14 text-anchor="start">{y_word}</text>
-            <text class="tick" x=(frame.left + frame.right) / 2.0 y=frame.height - 4.0 text-anchor="middle">{x_word}</text>
+            <text class="tick" x=f64::midpoint(frame.left, frame.right) y=frame.height - 4.0 text-anchor="middle">{x_word}</text>
             {lines}
             {labels}
         </svg>
     })
 }
 
+/// Pixels beside a point that its text takes.
+const TEXT_ROOM: f64 = 24.0;
+
 fn draw(curve: &Curve, [x, y]: [Axis; 2], frame: Frame) -> impl IntoView + use<> {
     let places: Vec<(f64, f64)> = curve.points.iter().map(|point| (x.at(point.x), y.at(point.y))).collect();
     let line = path(places.iter().copied().map(Some));
     let area = match (places.first(), places.last()) {
-        (Some(first), Some(last)) if curve.label.is_empty() => {
+        (Some(first), Some(last)) if curve.filled => {
             Some(format!("{line}L{:.1} {:.1}L{:.1} {:.1}Z", last.0, frame.bottom, first.0, frame.bottom))
         }
         _ => None,
@@ -111,13 +118,21 @@ fn draw(curve: &Curve, [x, y]: [Axis; 2], frame: Frame) -> impl IntoView + use<>
     let points: Vec<_> = curve
         .points
         .iter()
-        .zip(places)
-        .map(|(point, (cx, cy))| {
+        .zip(&places)
+        .map(|(point, &(cx, cy))| {
             let ring = point.ringed.then(|| view! { <circle class="ring" cx=cx cy=cy r=6></circle> });
-            let title = point.title.clone();
+            let text = (!point.text.is_empty()).then(|| {
+                let anchor = anchor(cx, frame);
+                // Beside a falling line there is room below, beside a rising one above.
+                let before = places.iter().rev().find(|(x, _)| *x < cx - TEXT_ROOM);
+                let falls = before.is_some_and(|(_, before)| *before < cy - 4.0);
+                let y = if falls { cy + 19.0 } else { cy - 9.0 };
+                view! { <text class="label ink" x=cx y=y text-anchor=anchor>{point.text.clone()}</text> }
+            });
             view! {
-                <circle class="point" cx=cx cy=cy r=3.2><title>{title}</title></circle>
+                <circle class="point" cx=cx cy=cy r=3.2><title>{point.title.clone()}</title></circle>
                 {ring}
+                {text}
             }
         })
         .collect();
@@ -130,17 +145,29 @@ fn draw(curve: &Curve, [x, y]: [Axis; 2], frame: Frame) -> impl IntoView + use<>
     }
 }
 
-fn labels(curves: &[Curve], y: Axis, frame: Frame) -> Vec<AnyView> {
-    let named: Vec<(&Curve, f64)> = curves
+/// Texts at the edges of the field stay inside it.
+fn anchor(x: f64, frame: Frame) -> &'static str {
+    if x - frame.left < TEXT_ROOM {
+        "start"
+    } else if frame.right - x < TEXT_ROOM {
+        "end"
+    } else {
+        "middle"
+    }
+}
+
+/// Each line's name beside its last point, moved apart where they would touch.
+fn labels(curves: &[Curve], [x, y]: [Axis; 2], frame: Frame) -> Vec<AnyView> {
+    let named: Vec<(&Curve, &Point)> = curves
         .iter()
         .filter(|curve| !curve.label.is_empty())
-        .filter_map(|curve| curve.points.last().map(|last| (curve, y.at(last.y))))
+        .filter_map(|curve| curve.points.last().map(|last| (curve, last)))
         .collect();
-    let places: Vec<f64> = named.iter().map(|(_, place)| *place).collect();
+    let places: Vec<f64> = named.iter().map(|(_, last)| y.at(last.y)).collect();
     let places = spread(&places, 13.0, frame.bottom);
-    let label = |((curve, _), place): ((&Curve, f64), f64)| {
+    let label = |((curve, last), place): ((&Curve, &Point), f64)| {
         let (class, text) = (format!("label {}", curve.class), curve.label.clone());
-        view! { <text class=class x=frame.right + 10.0 y=place + 4.0>{text}</text> }.into_any()
+        view! { <text class=class x=x.at(last.x) + 10.0 y=place + 4.0>{text}</text> }.into_any()
     };
     named.into_iter().zip(places).map(label).collect()
 }

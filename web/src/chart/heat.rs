@@ -3,16 +3,17 @@
 
 use leptos::{ev::KeyboardEvent, prelude::*};
 use speedmatrix_shared::{
+    finding::run::{OutOfOrder, out_of_order},
     id::{CellId, Phase},
     state::{CellState, RunState},
     units::{Concurrency, Context},
 };
 
-use super::cell::{self, CellView, Ranges};
+use super::cell::{self, CellView, Look, Ranges};
 use crate::{
     browser,
     live::LiveRun,
-    parts::icon::{Icon, icon},
+    parts::icon::icon,
     query::{RunView, Scope},
 };
 
@@ -59,7 +60,12 @@ impl Layout {
 }
 
 /// Where a key leads from a cell; `None` if the key means nothing here.
-fn step_to(key: &str, with_ctrl: Ctrl, (row, column): (usize, usize), (rows, columns): (usize, usize)) -> Option<(usize, usize)> {
+fn step_to(
+    key: &str,
+    with_ctrl: Ctrl,
+    (row, column): (usize, usize),
+    (rows, columns): (usize, usize),
+) -> Option<(usize, usize)> {
     let (last_row, last_column) = (rows.saturating_sub(1), columns.saturating_sub(1));
     Some(match (key, with_ctrl) {
         ("ArrowRight", _) => (row, (column + 1).min(last_column)),
@@ -90,6 +96,8 @@ struct Grid {
     view: Memo<RunView>,
     layout: StoredValue<Layout>,
     ranges: Memo<Ranges>,
+    /// Cells that break the expected order.
+    orders: Memo<Vec<OutOfOrder>>,
     /// The tab stop.
     stop: RwSignal<(usize, usize)>,
     /// The cell that is read out below the matrix.
@@ -104,12 +112,15 @@ impl Grid {
             Scope::Row => ranges.rows.get(row).copied().flatten(),
             Scope::Column => ranges.columns.get(column).copied().flatten(),
         });
-        let Some(place) = self.layout.with_value(|layout| layout.place(row, column)) else { return CellView::default() };
+        let Some(place) = self.layout.with_value(|layout| layout.place(row, column)) else {
+            return CellView::default();
+        };
         self.run.state.with(|state| {
             let Some(cell) = state.cells.get(place) else { return CellView::default() };
             // Only the running cell listens to the gauge: it alone changes ten times a second.
             let gauge = matches!(cell.state, CellState::Running { .. }).then(|| self.run.gauge.get()).flatten();
-            cell::view(cell, view.metric(), range, gauge.as_ref())
+            let order = self.orders.with(|orders| orders.iter().find(|order| order.cell == cell.id).copied());
+            cell::view(cell, Look { metric: view.metric(), range, gauge: gauge.as_ref(), order })
         })
     }
 
@@ -137,10 +148,12 @@ pub fn Heat(
     view: Memo<RunView>,
 ) -> impl IntoView {
     let layout = StoredValue::new(run.state.with_untracked(Layout::of));
-    let ranges = Memo::new(move |_| run.state.with(|state| layout.with_value(|layout| layout.ranges(state, view.get()))));
-    let grid = Grid { run, view, layout, ranges, stop: RwSignal::new((0, 0)), read: RwSignal::new(None) };
+    let ranges =
+        Memo::new(move |_| run.state.with(|state| layout.with_value(|layout| layout.ranges(state, view.get()))));
+    let orders = Memo::new(move |_| run.state.with(out_of_order));
+    let grid = Grid { run, view, layout, ranges, orders, stop: RwSignal::new((0, 0)), read: RwSignal::new(None) };
     let (contexts, levels) = layout.with_value(|layout| (layout.contexts.clone(), layout.levels.clone()));
-    let least_width = format!("{}px", 76 + 82 * levels.len());
+    let least_width = format!("{}px", 76 + 96 * levels.len());
     let stops = Selector::new(move || grid.stop.get());
     let heads: Vec<_> =
         levels.iter().map(|level| view! { <th scope="col" role="columnheader">{level.to_string()}</th> }).collect();
@@ -203,7 +216,6 @@ fn cell_view(grid: Grid, stops: &Selector<(usize, usize)>, row: usize, column: u
             data-cell=id
             class=move || shown.with(|cell| cell.class)
             tabindex=move || if stops.selected(&here) { "0" } else { "-1" }
-            aria-label=move || shown.with(|cell| cell.sentence.clone())
             on:focus=move |_| {
                 grid.stop.set(here);
                 grid.read.set(Some(here));
@@ -228,20 +240,23 @@ fn inner(cell: &CellView) -> impl IntoView + use<> {
     let flag = cell.flag.clone().map(|flag| {
         view! {
             <span class=flag.class>
-                {icon(if flag.class == "flag" { Icon::Queue } else { Icon::Cross })}
+                {icon(flag.icon)}
                 {flag.text}
             </span>
         }
     });
     view! {
-        {cell.odd.then(|| view! { <span class="odd"></span> })}
-        {cell.few.then(|| view! { <span class="few"></span> })}
-        <span class="v">
-            {(running && cell.value.is_empty()).then(|| view! { <span class="dot"></span> })}
-            {cell.value.clone()}
+        <span class="sr">{cell.sentence.clone()}</span>
+        <span aria-hidden="true">
+            {cell.odd.then(|| view! { <span class="odd"></span> })}
+            {cell.few.then(|| view! { <span class="few"></span> })}
+            <span class="v">
+                {(running && cell.value.is_empty()).then(|| view! { <span class="dot"></span> })}
+                {cell.value.clone()}
+            </span>
+            {flag}
+            <span class="s">{cell.second.clone()}</span>
         </span>
-        {flag}
-        <span class="s">{cell.second.clone()}</span>
     }
 }
 
@@ -249,7 +264,10 @@ fn inner(cell: &CellView) -> impl IntoView + use<> {
 #[component]
 fn ReadOut(grid: Grid) -> impl IntoView {
     let sentence = Memo::new(move |_| {
-        grid.read.get().map(|(row, column)| grid.cell_view(row, column).sentence).filter(|sentence| !sentence.is_empty())
+        grid.read
+            .get()
+            .map(|(row, column)| grid.cell_view(row, column).sentence)
+            .filter(|sentence| !sentence.is_empty())
     });
     let findings = Memo::new(move |_| {
         let place = grid.read.get().and_then(|(row, column)| grid.layout.with_value(|l| l.place(row, column)))?;

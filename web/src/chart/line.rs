@@ -67,6 +67,12 @@ pub fn time_tick(secs: Option<f64>) -> String {
     round.map_or(words.clone(), ToOwned::to_owned)
 }
 
+/// A guessed length of time, from seconds: whole minutes once it is over two, as more would promise too much.
+pub fn roughly(secs: f64) -> String {
+    let unit_s = if secs < 120.0 { 1.0 } else { 60.0 };
+    time_tick(Some((secs / unit_s).round() * unit_s))
+}
+
 /// The grid with the texts of both axes.
 pub fn grid(frame: Frame, [x, y]: [Axis; 2], x_ticks: &[Tick], y_ticks: &[Tick]) -> impl IntoView + use<> {
     let rows: Vec<_> = y_ticks
@@ -123,6 +129,8 @@ mod tests {
         check(1.0, "1 s");
         check(60.0, "1 min");
         check(3_600.0, "1 h");
+        assert_eq!(roughly(757.2), "13 min");
+        assert_eq!(roughly(42.3), "42 s");
     }
 
     #[test]

@@ -20,13 +20,13 @@ pub fn Mini(
     let range = Ranges::of(&rows).all;
     let height = SIDE / rows.len().max(1) as f64;
     let squares: Vec<_> = rows
-        .iter()
+        .into_iter()
         .enumerate()
         .flat_map(|(y, row)| {
             let width = SIDE / row.len().max(1) as f64;
-            row.iter().enumerate().map(move |(x, value)| {
+            row.into_iter().enumerate().map(move |(x, value)| {
                 let class = match (value, range) {
-                    (Some(value), Some(range)) => step_class(step(*value, range, Better::Higher)),
+                    (Some(value), Some(range)) => step_class(step(value, range, Better::Higher)),
                     _ => "none",
                 };
                 let (x, y) = (x as f64 * width, y as f64 * height);

@@ -1,5 +1,7 @@
 //! From numbers to places and colours. Pure: no drawing in here.
 
+use std::fmt::Write as _;
+
 use speedmatrix_shared::metric::Better;
 
 /// Steps of the colour scale.
@@ -24,6 +26,7 @@ impl Range {
     }
 
     /// The same range, reaching down to zero.
+    #[must_use]
     pub fn from_zero(self) -> Self {
         Self { lo: self.lo.min(0.0), ..self }
     }
@@ -137,8 +140,8 @@ fn log_ticks(Range { lo, hi }: Range) -> Vec<f64> {
 pub fn time_ticks(Range { lo, hi }: Range) -> Vec<f64> {
     const FEW: [f64; 9] = [0.001, 0.01, 0.1, 1.0, 10.0, 60.0, 600.0, 3_600.0, 36_000.0];
     const MANY: [f64; 21] = [
-        0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0,
-        1_800.0, 3_600.0,
+        0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0,
+        600.0, 1_800.0, 3_600.0,
     ];
     let inside = |tick: &f64| *tick >= lo * 0.999 && *tick <= hi * 1.001;
     let few: Vec<f64> = FEW.into_iter().filter(inside).collect();
@@ -183,7 +186,8 @@ pub fn path(points: impl IntoIterator<Item = Option<(f64, f64)>>) -> String {
     for point in points {
         match point {
             Some((x, y)) => {
-                text.push_str(&format!("{pen}{x:.1} {y:.1}"));
+                // Writing into a text never fails.
+                write!(text, "{pen}{x:.1} {y:.1}").ok();
                 pen = "L";
             }
             None => pen = "M",
@@ -211,7 +215,7 @@ pub fn decimate(points: impl IntoIterator<Item = (f64, Option<f64>)>) -> Vec<Opt
             continue;
         };
         match &mut column {
-            Some((at, lo, hi)) if at.floor() == x.floor() => {
+            Some((at, lo, hi)) if at.floor() as i64 == x.floor() as i64 => {
                 *lo = lo.min(y);
                 *hi = hi.max(y);
             }

@@ -115,7 +115,8 @@ mod tests {
     #[test]
     fn windows_are_the_stretches_of_measuring() {
         let mut series = RateSeries::default();
-        for (second, phase) in [CellPhase::Ramp, CellPhase::Measure, CellPhase::Measure, CellPhase::Stop].iter().enumerate()
+        for (second, phase) in
+            [CellPhase::Ramp, CellPhase::Measure, CellPhase::Measure, CellPhase::Stop].iter().enumerate()
         {
             series.push(&gauge(second as u64, *phase));
         }

@@ -1,11 +1,11 @@
 //! A run: live while it runs, the report afterwards. It is the same page; parts appear when there is something in them.
 
-use leptos::prelude::*;
+use leptos::{either::Either, prelude::*};
 use leptos_router::hooks::{use_params_map, use_query_map};
 use speedmatrix_shared::{
-    api,
+    api, format,
     id::{Phase, RunId},
-    state::{Cell, RunState},
+    state::{Cell, RunState, RunStatus},
 };
 
 use crate::{
@@ -94,7 +94,7 @@ async fn open(id: RunId, load: RwSignal<Load>, shell: Shell) {
         Err(error) if error.is_not_found() => load.set(Load::NotFound),
         Err(error) => {
             if error == FetchError::Unreachable {
-                shell.conn.set(Conn::Lost { since: browser::local_time(), attempts: u32::MAX, retry_in_s: 0 });
+                shell.conn.set(Conn::offline());
             }
             load.set(Load::Failed(error.to_string()));
         }
@@ -116,42 +116,84 @@ fn NotFound(id: String) -> impl IntoView {
     }
 }
 
+/// How the parts are ordered. It is decided once, so that nothing moves when a run ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// Whoever opens a running run wants to see its matrix.
+    MatrixFirst,
+    /// Conditions before numbers.
+    Report,
+}
+
+impl Order {
+    fn of(state: &RunState) -> Self {
+        if state.status == RunStatus::Running { Self::MatrixFirst } else { Self::Report }
+    }
+}
+
 #[component]
 fn Report(run: LiveRun) -> impl IntoView {
     let query = use_query_map();
     let shown = Memo::new(move |_| query.with(|query| RunView::read(|key| query.get(key))));
     Effect::new(move |_| browser::set_title(&run.state.with(RunState::title)));
+    let order = run.state.with_untracked(Order::of);
+    let overview = move || {
+        view! {
+            <section id="overview" aria-label="Overview">
+                <Findings run/>
+                <Cards run/>
+            </section>
+        }
+    };
+    let results = move || {
+        view! {
+            <CurvesSection run/>
+            <MeasurementsSection run/>
+        }
+    };
+    let parts = if order == Order::MatrixFirst {
+        Either::Left(view! {
+            <DecodeSection run view=shown/>
+            <Log run/>
+            <PrefillSection run/>
+            {results()}
+            {overview()}
+            <Notes/>
+        })
+    } else {
+        Either::Right(view! {
+            {overview()}
+            <PrefillSection run/>
+            <DecodeSection run view=shown/>
+            {results()}
+            <Notes/>
+            <Log run/>
+        })
+    };
     view! {
         <RunHead run/>
         <LivePart run/>
-        <Sections run/>
-        <section id="overview" aria-label="Overview">
-            <Findings run/>
-            <Cards run/>
-        </section>
-        <PrefillSection run/>
-        <DecodeSection run view=shown/>
-        <CurvesSection run/>
-        <MeasurementsSection run/>
-        <Notes/>
-        <Log run/>
+        <Sections run order/>
+        {parts}
         <Foot run/>
     }
 }
 
 /// Links to the sections of the report that this run has.
 #[component]
-fn Sections(run: LiveRun) -> impl IntoView {
+fn Sections(run: LiveRun, order: Order) -> impl IntoView {
     let has = |phase| run.state.with_untracked(|state| state.cells_of(phase).next().is_some());
     let curves = has(Phase::Decode) && run.state.with_untracked(|state| state.plan.concurrency().len() > 1);
-    let links = [
-        ("overview", "Overview", true),
-        ("prefill", "Prefill", has(Phase::Prefill)),
-        ("decode", "Sustained decode", has(Phase::Decode)),
-        ("charts", "Charts", curves),
-        ("all", "All measurements", true),
-        ("notes", "Notes", true),
-    ];
+    let overview = ("overview", "Overview", true);
+    let prefill = ("prefill", "Prefill", has(Phase::Prefill));
+    let decode = ("decode", "Sustained decode", has(Phase::Decode));
+    let charts = ("charts", "Charts", curves);
+    let all = ("all", "All measurements", true);
+    let notes = ("notes", "Notes", true);
+    let links = match order {
+        Order::MatrixFirst => [decode, prefill, charts, all, overview, notes],
+        Order::Report => [overview, prefill, decode, charts, all, notes],
+    };
     let link = |(id, words, _)| view! { <a href=format!("#{id}") rel="external">{words}</a> };
     view! {
         <nav class="subnav" aria-label="Sections">
@@ -198,9 +240,12 @@ fn Foot(run: LiveRun) -> impl IntoView {
 
 /// `73 measurements · 2,893,461 output tokens in the decode matrix`.
 fn measured(state: &RunState) -> String {
-    use speedmatrix_shared::format;
     let results = || state.cells.iter().filter_map(Cell::result);
     let tokens: u64 = results().filter_map(|result| result.stats.output_tokens).sum();
     let count = results().count() as u64;
-    format!("{} measurements · {} output tokens in the decode matrix", format::count(Some(count)), format::count(Some(tokens)))
+    format!(
+        "{} measurements · {} output tokens in the decode matrix",
+        format::count(Some(count)),
+        format::count(Some(tokens))
+    )
 }

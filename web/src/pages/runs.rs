@@ -38,6 +38,8 @@ pub fn RunsPage() -> impl IntoView {
     let listing = RwSignal::new(Listing::default());
     leptos::task::spawn_local_scoped_with_cancellation(poll(listing, shell));
     let is_loading = Memo::new(move |_| listing.with(|listing| listing.runs.is_none() && listing.error.is_none()));
+    let has_sample =
+        Memo::new(move |_| listing.with(|listing| listing.runs.as_ref().is_some_and(|runs| !runs.is_empty())));
     let is_first = Memo::new(move |_| listing.with(|listing| listing.runs.as_deref().is_some_and(is_first_use)));
     view! {
         <div class="head">
@@ -50,6 +52,11 @@ pub fn RunsPage() -> impl IntoView {
         <Trouble listing/>
         {move || is_loading.get().then(|| view! { <Loading what="runs"/> })}
         {move || is_first.get().then(|| view! { <FirstUse/> })}
+        {move || {
+            (is_first.get() && has_sample.get()).then(|| {
+                view! { <p class="muted sample-note">"Below is a published run as a sample: this is what a report looks like."</p> }
+            })
+        }}
         <Cards listing/>
     }
 }
@@ -86,12 +93,15 @@ fn is_first_use(runs: &[RunSummary]) -> bool {
 
 #[component]
 fn Trouble(listing: RwSignal<Listing>) -> impl IntoView {
-    let error = Memo::new(move |_| {
-        listing.with(|listing| listing.error.clone().map(|error| (error, listing.runs.is_some())))
-    });
+    let error =
+        Memo::new(move |_| listing.with(|listing| listing.error.clone().map(|error| (error, listing.runs.is_some()))));
     move || {
         error.get().map(|(error, has_list)| {
-            let tail = if has_list { " The list below is from before; it is asked for again every 2 seconds." } else { " It is asked again every 2 seconds." };
+            let tail = if has_list {
+                " The list below is from before; it is asked for again every 2 seconds."
+            } else {
+                " It is asked again every 2 seconds."
+            };
             let text = format!("The list of runs can't be read: {error}.{tail}");
             view! {
                 <div class="simulated">
@@ -110,9 +120,8 @@ fn Cards(listing: RwSignal<Listing>) -> impl IntoView {
         listing.with(|listing| listing.runs.iter().flatten().map(|run| run.id.clone()).collect::<Vec<_>>())
     });
     let card = move |id: RunId| {
-        let run = Memo::new(move |_| {
-            listing.with(|listing| listing.runs.iter().flatten().find(|run| run.id == id).cloned())
-        });
+        let run =
+            Memo::new(move |_| listing.with(|listing| listing.runs.iter().flatten().find(|run| run.id == id).cloned()));
         view! { <li>{move || run.get().map(|run| run_card(&run))}</li> }
     };
     view! {
@@ -142,7 +151,6 @@ fn FirstUse() -> impl IntoView {
                 {demo.trouble()}
             </section>
         </div>
-        <p class="muted">"Below is a published run as a sample: this is what a report looks like."</p>
     }
 }
 
@@ -196,7 +204,8 @@ impl Demo {
 async fn start_demo() -> Result<RunId, String> {
     let info: Info = fetch::get(api::path::INFO).await.map_err(|error| error.to_string())?;
     let plan: Option<PlanDraft> = info.targets.into_iter().find_map(|target| target.demo_plan);
-    let plan = plan.ok_or("this agent was started without its simulator: start it with the simulator, or measure a server")?;
+    let plan =
+        plan.ok_or("this agent was started without its simulator: start it with the simulator, or measure a server")?;
     let started: Started =
         fetch::post(api::path::RUNS, &StartRun { plan, api_key: None }).await.map_err(|error| error.to_string())?;
     Ok(started.id)

@@ -54,7 +54,7 @@ pub fn SetupPage() -> impl IntoView {
                 <p class="sub">"Choose a server and the cells to measure. Every cell is one context length at one number of requests at once."</p>
             </div>
         </div>
-        <StartForm form api_key probe>
+        <StartForm form api_key>
             <div class="column">
                 <TargetFields form api_key probe saved/>
                 <MatrixFields form><Preview form probe/></MatrixFields>
@@ -66,14 +66,8 @@ pub fn SetupPage() -> impl IntoView {
 
 async fn ask_targets(saved: RwSignal<Vec<SavedTarget>>, shell: Shell) {
     match fetch::get::<Info>(api::path::INFO).await {
-        Ok(info) if info.protocol != api::PROTOCOL => shell.conn.set(Conn::Outdated { agent: info.version }),
-        Ok(info) => {
-            shell.conn.set(Conn::Connected);
-            saved.set(info.targets);
-        }
-        Err(FetchError::Unreachable) => {
-            shell.conn.set(Conn::Lost { since: browser::local_time(), attempts: u32::MAX, retry_in_s: 0 });
-        }
+        Ok(info) => saved.set(info.targets),
+        Err(FetchError::Unreachable) => shell.conn.set(Conn::offline()),
         // Without the list an address can still be typed.
         Err(_) => {}
     }
@@ -119,7 +113,7 @@ fn forget_other_server(form: Form, probe: RwSignal<Probe>) {
 }
 
 #[component]
-fn StartForm(form: Form, api_key: RwSignal<String>, probe: RwSignal<Probe>, children: Children) -> impl IntoView {
+fn StartForm(form: Form, api_key: RwSignal<String>, children: Children) -> impl IntoView {
     let starting = RwSignal::new(Starting::No);
     let navigate = use_navigate();
     let submit = move |event: SubmitEvent| {
@@ -150,7 +144,7 @@ fn StartForm(form: Form, api_key: RwSignal<String>, probe: RwSignal<Probe>, chil
     view! {
         <form class="form" data-testid="setup" novalidate on:submit=submit>
             {children()}
-            <Summary form probe>
+            <Summary form>
                 {trouble}
                 <button type="submit" class="btn primary wide" data-testid="start" disabled=sent>
                     {icon(Icon::Play)}

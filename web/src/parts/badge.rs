@@ -20,23 +20,24 @@ pub fn origin_badge(origin: Option<Origin>) -> Option<impl IntoView + use<>> {
 }
 
 fn simulated_words(clock_factor: f64) -> String {
-    if clock_factor == 1.0 {
-        return "Simulated".into();
+    match clock_words(clock_factor) {
+        Some(factor) => format!("Simulated ×{factor} clock"),
+        None => "Simulated".into(),
     }
-    format!("Simulated ×{} clock", format::whole(Some(clock_factor)))
+}
+
+/// The clock's factor as text; `None` for a clock as fast as the one on the wall.
+fn clock_words(factor: f64) -> Option<String> {
+    let words = format::whole(Some(factor));
+    (words != "1").then_some(words)
 }
 
 /// The sentence that stands with simulated numbers.
 pub fn simulated_sentence(origin: Option<Origin>) -> Option<String> {
     let Some(Origin::Simulated { clock_factor }) = origin else { return None };
-    let clock = if clock_factor == 1.0 {
-        String::new()
-    } else {
-        format!(
-            " Its clock runs {} times as fast as the one on the wall; all times and rates are on its clock.",
-            format::whole(Some(clock_factor))
-        )
-    };
+    let clock = clock_words(clock_factor).map_or_else(String::new, |factor| {
+        format!(" Its clock runs {factor} times as fast as the one on the wall; all times and rates are on its clock.")
+    });
     Some(format!("These numbers come from the built-in simulator, not from a real server.{clock}"))
 }
 
@@ -57,7 +58,8 @@ pub fn status_badge(status: &RunStatus) -> impl IntoView + use<> {
 /// How many cells have something to look at.
 pub fn flagged_badge(flagged: usize) -> Option<impl IntoView + use<>> {
     let noun = if flagged == 1 { "cell" } else { "cells" };
-    (flagged > 0).then(|| view! { <span class="badge warn">{icon(Icon::Warning)}{format!("{flagged} {noun} flagged")}</span> })
+    (flagged > 0)
+        .then(|| view! { <span class="badge warn">{icon(Icon::Warning)}{format!("{flagged} {noun} flagged")}</span> })
 }
 
 #[cfg(test)]
@@ -67,7 +69,9 @@ mod tests {
     #[test]
     fn simulated_numbers_say_so() {
         assert_eq!(simulated_words(40.0), "Simulated ×40 clock");
-        assert!(simulated_sentence(Some(Origin::Simulated { clock_factor: 40.0 })).is_some_and(|s| s.contains("40 times")));
+        assert!(
+            simulated_sentence(Some(Origin::Simulated { clock_factor: 40.0 })).is_some_and(|s| s.contains("40 times"))
+        );
         assert_eq!(simulated_sentence(Some(Origin::Measured)), None);
     }
 }

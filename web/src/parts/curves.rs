@@ -17,6 +17,7 @@ use crate::{
         line::{Frame, Tick},
     },
     live::LiveRun,
+    shell::{Room, Shell},
 };
 
 /// Colours of contexts, short to long.
@@ -61,6 +62,7 @@ fn curves(state: &RunState, key: &str) -> Vec<Curve> {
         label: context.to_string(),
         class: colour(n, contexts.len()),
         points: points(state, *context, key),
+        filled: false,
     };
     contexts.iter().enumerate().map(line).filter(|curve| !curve.points.is_empty()).collect()
 }
@@ -73,7 +75,7 @@ fn points(state: &RunState, context: Context, key: &str) -> Vec<Point> {
         let ringed = result.status == CellStatus::RequestsQueued;
         let tail = if ringed { ", requests queued" } else { "" };
         let title = format!("{context} × {}: {}{tail}", cell.id.concurrency, with_unit(metric, Some(y)));
-        Some(Point { x: f64::from(cell.id.concurrency.get()), y, title, ringed })
+        Some(Point { x: f64::from(cell.id.concurrency.get()), y, title, ringed, text: String::new() })
     };
     let mut points: Vec<Point> =
         state.cells_of(Phase::Decode).filter(|cell| cell.id.context == context).filter_map(point).collect();
@@ -81,7 +83,7 @@ fn points(state: &RunState, context: Context, key: &str) -> Vec<Point> {
     points
 }
 
-fn spec(state: &RunState, chart: Chart) -> Spec {
+fn spec(state: &RunState, chart: Chart, room: Room) -> Spec {
     let levels = state.plan.concurrency().iter().map(|level| f64::from(level.get()));
     Spec {
         describes: format!("{}, one line per context; the values are in the table of all measurements", chart.title),
@@ -89,7 +91,11 @@ fn spec(state: &RunState, chart: Chart) -> Spec {
         x_word: "requests at once (log scale)",
         x_ticks: Tick::each(levels, format::whole),
         values: chart.values,
-        frame: Frame::new(640.0, 310.0, 60.0),
+        frame: match room {
+            Room::Narrow => Frame::new(360.0, 280.0, 50.0),
+            Room::Middle => Frame::new(980.0, 360.0, 60.0),
+            Room::Wide => Frame::new(640.0, 310.0, 60.0),
+        },
     }
 }
 
@@ -99,9 +105,9 @@ pub fn CurvesSection(
     /// The run.
     run: LiveRun,
 ) -> impl IntoView {
-    let has_curves = run.state.with_untracked(|state| {
-        state.plan.concurrency().len() > 1 && state.cells_of(Phase::Decode).next().is_some()
-    });
+    let has_curves = run
+        .state
+        .with_untracked(|state| state.plan.concurrency().len() > 1 && state.cells_of(Phase::Decode).next().is_some());
     has_curves.then(|| {
         view! {
             <section id="charts" aria-labelledby="charts-title">
@@ -120,11 +126,12 @@ pub fn CurvesSection(
 #[component]
 fn CurveChart(run: LiveRun, chart: Chart) -> impl IntoView {
     let curves = Memo::new(move |_| run.state.with(|state| curves(state, chart.key)));
-    let spec = StoredValue::new(run.state.with_untracked(|state| spec(state, chart)));
+    let room = Shell::of_app().room;
+    let spec = Memo::new(move |_| run.state.with_untracked(|state| spec(state, chart, room.get())));
     view! {
         <figure class="panel chart" data-chart=chart.key>
             <header><h3>{chart.title}</h3></header>
-            {move || curves.with(|curves| spec.with_value(|spec| plot(spec, curves)))}
+            {move || curves.with(|curves| spec.with(|spec| plot(spec, curves)))}
         </figure>
     }
 }

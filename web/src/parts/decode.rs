@@ -6,9 +6,11 @@ use leptos_router::{
     hooks::{use_location, use_navigate},
 };
 use speedmatrix_shared::{
+    finding::run::out_of_order,
     id::Phase,
     metric::{METRICS, Metric},
-    state::RunState,
+    state::{Cell, RunState},
+    stats::cell::CellStatus,
 };
 
 use super::{
@@ -17,7 +19,7 @@ use super::{
 };
 use crate::{
     chart::{
-        cell::{Ranges, direction, step_class},
+        cell::{self, Ranges, direction, step_class},
         heat::{Heat, Layout},
         scale::{STEPS, step_starts},
     },
@@ -138,14 +140,15 @@ fn ScopeChoice(view: Memo<RunView>) -> impl IntoView {
 #[component]
 fn Legend(run: LiveRun, view: Memo<RunView>) -> impl IntoView {
     let layout = StoredValue::new(run.state.with_untracked(Layout::of));
-    let ranges = Memo::new(move |_| run.state.with(|state| layout.with_value(|layout| layout.ranges(state, view.get()))));
+    let ranges =
+        Memo::new(move |_| run.state.with(|state| layout.with_value(|layout| layout.ranges(state, view.get()))));
     let marks = Memo::new(move |_| run.state.with(Marks::of));
     view! {
         <div class="legend">
             {move || ranges.with(|ranges| ramp(ranges, view.get()))}
             <span>{move || format!("{} · steps of equal ratio", direction(view.get().metric().better))}</span>
             {move || marks.get().few.then(|| view! { <span class="key"><span class="few"></span>"fewer than 3 requests finished"</span> })}
-            {move || marks.get().odd.then(|| view! { <span class="key"><span class="odd"></span>"something to know: point at the cell"</span> })}
+            {move || marks.get().odd.then(|| view! { <span class="key"><span class="odd"></span>"breaks the expected order, or has a finding"</span> })}
             {move || {
                 marks.get().queued.then(|| {
                     view! {
@@ -170,13 +173,11 @@ struct Marks {
 
 impl Marks {
     fn of(state: &RunState) -> Self {
-        let metric = RunView::read(|_| None).metric();
-        let shown: Vec<_> =
-            state.cells_of(Phase::Decode).map(|cell| crate::chart::cell::view(cell, metric, None, None)).collect();
+        let results = || state.cells_of(Phase::Decode).filter_map(Cell::result);
         Self {
-            few: shown.iter().any(|cell| cell.few),
-            odd: shown.iter().any(|cell| cell.odd),
-            queued: shown.iter().any(|cell| cell.flag.as_ref().is_some_and(|flag| flag.class == "flag")),
+            few: results().any(cell::is_few),
+            odd: results().any(cell::is_odd) || !out_of_order(state).is_empty(),
+            queued: results().any(|result| result.status == CellStatus::RequestsQueued),
         }
     }
 }

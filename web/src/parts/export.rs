@@ -1,11 +1,7 @@
 //! The export menu: the run as a file.
 
 use leptos::{ev::KeyboardEvent, prelude::*};
-use speedmatrix_shared::{
-    api,
-    export::ExportFormat,
-    id::RunId,
-};
+use speedmatrix_shared::export::ExportFormat;
 
 use super::{
     icon::{Icon, icon},
@@ -24,11 +20,11 @@ const fn words(format: ExportFormat) -> (&'static str, &'static str) {
 /// A button that opens the formats.
 #[component]
 pub fn ExportMenu(
-    /// The run.
-    id: RunId,
+    /// The path that gives the run as a file.
+    path: String,
 ) -> impl IntoView {
     let open = RwSignal::new(false);
-    let path = StoredValue::new(api::path::of(api::path::EXPORT, &id));
+    let path = StoredValue::new(path);
     let close_on_escape = move |event: KeyboardEvent| {
         if event.key() == "Escape" && open.get_untracked() {
             open.set(false);

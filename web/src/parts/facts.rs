@@ -3,7 +3,7 @@
 use leptos::{either::Either, prelude::*};
 use speedmatrix_shared::{
     facts::{self, Fact},
-    finding::{Severity, run_findings},
+    finding::{Finding, Severity, run::run_findings},
     format,
     state::RunState,
 };
@@ -27,7 +27,7 @@ pub fn Findings(
     let findings = Memo::new(move |_| run.state.with(run_findings));
     move || {
         let findings = findings.get();
-        let one = |finding: speedmatrix_shared::finding::Finding| {
+        let one = |finding: Finding| {
             let weight = if finding.severity == Severity::Warning { Weight::Warning } else { Weight::Info };
             view! { <div data-testid="finding" data-code=finding.code><Notice weight text=finding.text/></div> }
         };
@@ -87,19 +87,31 @@ pub fn FactList(
     view! { <dl class="facts-list">{move || told.get().into_iter().map(row).collect_view()}</dl> }
 }
 
-/// An `https` address becomes a link; anything else stays text.
+/// An address becomes a link; anything else stays text.
 fn linked(text: String) -> impl IntoView {
-    match text.strip_prefix("https://") {
-        Some(short) => Either::Left(view! { <a href=text.clone() rel="external noreferrer">{short.to_owned()}</a> }),
+    match address(&text) {
+        Some(address) => {
+            let short = address.trim_start_matches("https://").to_owned();
+            Either::Left(view! { <a href=address rel="external noreferrer">{short}</a> })
+        }
         None => Either::Right(text),
     }
+}
+
+/// The address that a text is: with its scheme, or on one of the hosts where engines live.
+fn address(text: &str) -> Option<String> {
+    if text.starts_with("https://") {
+        return Some(text.to_owned());
+    }
+    let known = ["github.com/", "gitlab.com/", "huggingface.co/"].iter().any(|host| text.starts_with(host));
+    known.then(|| format!("https://{text}"))
 }
 
 #[component]
 fn LaunchCommand(command: String) -> impl IntoView {
     let secrets = command.matches(REDACTED).count();
     let noun = if secrets == 1 { "secret" } else { "secrets" };
-    let parts = words(&command).into_iter().map(word).collect_view();
+    let parts = arguments(&command).into_iter().map(argument).collect_view();
     view! {
         <div class="panel command" data-testid="launch-command">
             <header>
@@ -113,36 +125,41 @@ fn LaunchCommand(command: String) -> impl IntoView {
     }
 }
 
-/// A piece of a command line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Word {
-    /// A flag's name.
-    Flag(String),
-    /// A removed secret.
-    Secret,
-    /// Anything else.
-    Plain(String),
+/// A program or a flag with the words that belong to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Argument {
+    /// The flag, or the whole program with its subcommand.
+    name: String,
+    /// What follows it.
+    values: Vec<String>,
 }
 
-/// A command line cut at its spaces. It is only coloured, never run, so quotes are left alone.
-fn words(command: &str) -> Vec<Word> {
-    let word = |text: &str| {
-        if text == REDACTED {
-            Word::Secret
-        } else if text.starts_with("--") {
-            Word::Flag(text.to_owned())
-        } else {
-            Word::Plain(text.to_owned())
+/// A command line cut before its flags. It is only laid out, never run, so quotes are left alone.
+fn arguments(command: &str) -> Vec<Argument> {
+    let mut arguments: Vec<Argument> = Vec::new();
+    for word in command.split_whitespace() {
+        match arguments.last_mut() {
+            Some(argument) if !word.starts_with("--") => {
+                if argument.name.starts_with("--") {
+                    argument.values.push(word.to_owned());
+                } else {
+                    argument.name = format!("{} {word}", argument.name);
+                }
+            }
+            _ => arguments.push(Argument { name: word.to_owned(), values: Vec::new() }),
         }
-    };
-    command.split(' ').map(word).collect()
+    }
+    arguments
 }
 
-fn word(word: Word) -> AnyView {
-    match word {
-        Word::Flag(text) => view! { <b>{text}</b>" " }.into_any(),
-        Word::Secret => view! { <mark>{REDACTED}</mark>" " }.into_any(),
-        Word::Plain(text) => format!("{text} ").into_any(),
+fn argument(argument: Argument) -> impl IntoView {
+    let value = |value: String| match value.as_str() {
+        REDACTED => view! { " "<mark>{REDACTED}</mark> }.into_any(),
+        _ => format!(" {value}").into_any(),
+    };
+    view! {
+        <span class="arg"><b>{argument.name}</b>{argument.values.into_iter().map(value).collect_view()}</span>
+        " "
     }
 }
 
@@ -151,10 +168,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_cut_into_flags_and_secrets() {
-        assert_eq!(
-            words("serve --api-key <redacted>"),
-            [Word::Plain("serve".into()), Word::Flag("--api-key".into()), Word::Secret]
-        );
+    fn a_command_is_cut_before_its_flags() {
+        let pieces: Vec<_> = arguments("vllm serve model --trust --api-key <redacted>")
+            .into_iter()
+            .map(|argument| (argument.name, argument.values.join("|")))
+            .collect();
+        let wanted = [("vllm serve model", ""), ("--trust", ""), ("--api-key", "<redacted>")];
+        assert_eq!(pieces, wanted.map(|(name, values)| (name.to_owned(), values.to_owned())));
+    }
+
+    #[test]
+    fn only_addresses_become_links() {
+        assert_eq!(address("github.com/vllm-project/vllm").as_deref(), Some("https://github.com/vllm-project/vllm"));
+        assert_eq!(address("https://example.org/x").as_deref(), Some("https://example.org/x"));
+        assert_eq!(address("javascript:alert(1)"), None);
+        assert_eq!(address("cuda-13.2"), None);
     }
 }

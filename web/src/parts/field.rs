@@ -31,13 +31,15 @@ impl Form {
 
     /// What a field holds.
     pub fn text(&self, field: Field) -> String {
-        self.draft.with(|draft| query::text(draft, field).to_owned())
+        self.draft.with(|draft| {
+            draft.fields().into_iter().find(|(one, _)| *one == field).map_or("", |(_, text)| text).to_owned()
+        })
     }
 
     /// Writes a field.
     pub fn set(&self, field: Field, text: String) {
         self.refused.update(Vec::clear);
-        self.draft.update(|draft| *query::text_mut(draft, field) = text);
+        self.draft.update(|draft| *draft.field_mut(field) = text);
     }
 
     /// Takes another plan, as from a preset; nothing is wrong with it until a person has looked.
@@ -56,7 +58,7 @@ impl Form {
 
     /// From now on all errors are shown; says which field is the first with one.
     pub fn touch_all(&self) -> Option<Field> {
-        self.touched.set(query::FIELDS.into_iter().collect());
+        self.touched.set(PlanDraft::default().fields().into_iter().map(|(field, _)| field).collect());
         self.problems().first().map(|error| error.field)
     }
 
@@ -161,7 +163,7 @@ pub fn FieldNote(
 ) -> impl IntoView {
     let error = move |text: String| {
         view! {
-            <p class="error" data-error-for=query::field_key(field)>{icon(Icon::Warning)}<span>{text}</span></p>
+            <p class="error" data-error-for=query::field_key(field)>{icon(Icon::Warning)}<span>{capitalised(&text)}</span></p>
         }
     };
     view! {
@@ -170,6 +172,12 @@ pub fn FieldNote(
             {(!hint.is_empty()).then(|| view! { <p class="hint">{hint}</p> })}
         </div>
     }
+}
+
+/// A message of the shared checks, which begin in lower case, as a sentence of its own.
+pub fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 /// One of a few: a radio button with its sentence.

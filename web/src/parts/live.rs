@@ -1,5 +1,6 @@
 //! A run while it runs: how far it is, what the running cell does and waits for, and the log.
 
+use gloo_timers::future::TimeoutFuture;
 use leptos::{either::Either, prelude::*};
 use speedmatrix_shared::{
     api,
@@ -7,6 +8,7 @@ use speedmatrix_shared::{
     format,
     gauge::{CellPhase, Gauge},
     id::{CellId, Phase},
+    plan::eta::remaining_secs,
     state::{LogLine, RunState, RunStatus},
     units::Nanos,
 };
@@ -17,7 +19,7 @@ use super::{
     run_card::share,
 };
 use crate::{
-    chart::{cell::cell_words, time::RateChart},
+    chart::{cell::cell_words, line::roughly, time::RateChart},
     fetch,
     live::LiveRun,
     shell::{Conn, Shell},
@@ -33,11 +35,14 @@ pub fn LivePart(
     run: LiveRun,
 ) -> impl IntoView {
     let running = Memo::new(move |_| run.state.with(|state| state.status == RunStatus::Running));
-    let stale = move || Shell::of_app().conn.with(Conn::is_stale).then_some("stale");
+    let conn = Shell::of_app().conn;
+    let stale = move || conn.with(Conn::is_stale).then_some("stale");
     move || {
         running.get().then(|| {
             view! {
-                <section id="live" aria-label="Live" class=stale data-testid="live">
+                <section id="live" aria-labelledby="live-title" class=stale data-testid="live">
+                    <h2 id="live-title" class="sr">"Live"</h2>
+                    <Announcer run/>
                     <LiveBar run/>
                     <div class="live">
                         <RateChart rates=run.rates/>
@@ -47,6 +52,28 @@ pub fn LivePart(
             }
         })
     }
+}
+
+/// Milliseconds between two announcements: a screen reader must have time for other things.
+const ANNOUNCED_EVERY_MS: u32 = 10_000;
+
+/// Says now and then how far the run is, for those who do not see it.
+#[component]
+fn Announcer(run: LiveRun) -> impl IntoView {
+    let said = RwSignal::new(String::new());
+    leptos::task::spawn_local_scoped_with_cancellation(async move {
+        loop {
+            TimeoutFuture::new(ANNOUNCED_EVERY_MS).await;
+            let (done, all) = run.state.with_untracked(RunState::progress);
+            said.maybe_update(|said| {
+                let now = format!("{done} of {all} cells done");
+                let news = *said != now;
+                *said = now;
+                news
+            });
+        }
+    });
+    view! { <p class="sr" aria-live="polite">{move || said.get()}</p> }
 }
 
 #[component]
@@ -83,8 +110,8 @@ fn LiveBar(run: LiveRun) -> impl IntoView {
 
 /// `about 12 min left`: the cells still to come at the pace of the plan.
 fn remaining(state: &RunState, now: Nanos) -> Option<String> {
-    let left_s = speedmatrix_shared::plan::eta::remaining_s(state, now)?;
-    Some(format!("about {} left", format::duration_words(Some(left_s))))
+    let left_s = remaining_secs(state, now)?;
+    Some(format!("about {} left", roughly(left_s)))
 }
 
 /// What the stop button shows.
@@ -157,7 +184,9 @@ fn RunningCell(run: LiveRun) -> impl IntoView {
     let window_s = run.state.with_untracked(|state| state.plan.duration().as_secs_f64());
     let waits = move || match cell.get() {
         None => "Between two cells.".to_owned(),
-        Some(_) => gauge.with(|gauge| gauge.as_ref().map_or_else(|| "Starting.".to_owned(), |gauge| waits(gauge, window_s))),
+        Some(_) => {
+            gauge.with(|gauge| gauge.as_ref().map_or_else(|| "Starting.".to_owned(), |gauge| waits(gauge, window_s)))
+        }
     };
     view! {
         <div class="panel pad" data-testid="running-cell">

@@ -5,9 +5,9 @@ use std::cmp::Ordering;
 use leptos::prelude::*;
 use speedmatrix_shared::{
     export::{self, TableRow},
-    id::{CellId, Phase},
-    metric::{self, Metric},
-    state::RunState,
+    id::Phase,
+    metric,
+    state::{Cell, RunState},
 };
 
 use crate::live::LiveRun;
@@ -63,9 +63,9 @@ struct Row {
 }
 
 fn rows(state: &RunState) -> Vec<Row> {
-    let number = |id: CellId, metric: &Metric| state.cell(id)?.result().and_then(|result| (metric.get)(result));
     let with_numbers = |row: TableRow| {
-        let numbers = metric::reference_columns().iter().map(|metric| number(row.id, metric)).collect();
+        let result = state.cell(row.id).and_then(Cell::result);
+        let numbers = metric::reference_columns().iter().map(|metric| result.and_then(metric.get)).collect();
         Row { row, numbers }
     };
     export::table(state).rows.into_iter().map(with_numbers).collect()
@@ -135,7 +135,7 @@ pub fn MeasurementsSection(
                     <p class="say">"Latencies are medians. Total tok/s is output across all requests at once."</p>
                 </div>
             </div>
-            <div class="panel table-scroll" tabindex="0" role="region" aria-labelledby="all-title">
+            <div class="panel table-scroll" tabindex="0" role="region" aria-label="Table of all measurements">
                 <table class="table" data-testid="measurements">
                     <thead>
                         <tr>{columns.into_iter().enumerate().map(head).collect_view()}</tr>
@@ -194,6 +194,9 @@ mod tests {
     #[test]
     fn a_second_press_turns_the_order() {
         let once = Order::default().pressed(4);
-        assert_eq!((once.aria(4), once.pressed(4).aria(4), once.aria(0)), (Some("ascending"), Some("descending"), None));
+        assert_eq!(
+            (once.aria(4), once.pressed(4).aria(4), once.aria(0)),
+            (Some("ascending"), Some("descending"), None)
+        );
     }
 }

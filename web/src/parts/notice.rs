@@ -48,9 +48,29 @@ pub fn Notice(
     view! {
         <div class=weight.class() role=(weight == Weight::Bad).then_some("alert") data-testid="notice">
             {icon(weight.icon())}
-            <p>{move || text.get()}</p>
+            <p>{move || sentences(&text.get())}</p>
             {children.map(|children| view! { <div class="btns">{children()}</div> })}
         </div>
+    }
+}
+
+/// The first sentence stands out when others follow it.
+fn sentences(text: &str) -> impl IntoView + use<> {
+    let (lead, rest) = lead(text);
+    let (lead, rest) = (lead.map(ToOwned::to_owned), rest.to_owned());
+    view! {
+        {lead.map(|lead| view! { <b>{lead}</b>" " })}
+        {rest}
+    }
+}
+
+fn lead(text: &str) -> (Option<&str>, &str) {
+    match text.split_once(". ") {
+        // Only what begins like a sentence is one: "e.g. 8 requests" is not.
+        Some((lead, rest)) if rest.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit()) => {
+            (text.get(..=lead.len()), rest)
+        }
+        _ => (None, text),
     }
 }
 
@@ -61,4 +81,16 @@ pub fn Loading(
     what: &'static str,
 ) -> impl IntoView {
     view! { <p class="loading" role="status"><span class="dot" aria-hidden="true"></span>{format!("Loading {what}…")}</p> }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_several_sentences_leads() {
+        assert_eq!(lead("2 cells failed. 8K × 1 was refused."), (Some("2 cells failed."), "8K × 1 was refused."));
+        assert_eq!(lead("One sentence only."), (None, "One sentence only."));
+        assert_eq!(lead("it came approx. late"), (None, "it came approx. late"));
+    }
 }

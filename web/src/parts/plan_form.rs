@@ -39,7 +39,7 @@ pub fn TargetFields(
                     form
                     field=Field::Target
                     label="Address"
-                    placeholder="http://127.0.0.1:8000"
+                    placeholder="for example http://127.0.0.1:8000"
                     hint="A server with the OpenAI API, as it is reached from the agent's host."
                 >
                     <LookButton form api_key probe/>
@@ -132,14 +132,14 @@ pub fn MatrixFields(
                         form
                         field=Field::Contexts
                         label="Context lengths (prompt tokens)"
-                        placeholder="8K,16K,32K"
+                        placeholder="for example 8K,16K,32K"
                         hint="K is 1,024 tokens. Any order; repeats count once."
                     />
                     <TextField
                         form
                         field=Field::Concurrency
                         label="Requests at once (concurrency)"
-                        placeholder="1,2,4,8"
+                        placeholder="for example 1,2,4,8"
                         hint="Each number is a column of the matrix."
                     />
                 </div>
@@ -153,11 +153,11 @@ pub fn MatrixFields(
 #[component]
 fn Presets(form: Form) -> impl IntoView {
     let chip = move |preset: &'static presets::Preset| {
-        let pressed = move || form.draft.with(|draft| preset.matches(draft)).to_string();
-        let choose = move |_| form.fill(preset.applied_to(form.draft.get_untracked()));
+        let pressed = move || form.draft.with(|draft| preset.apply(draft) == *draft).to_string();
+        let choose = move |_| form.fill(form.draft.with_untracked(|draft| preset.apply(draft)));
         view! {
-            <button type="button" class="chip" data-testid="preset" title=preset.says aria-pressed=pressed on:click=choose>
-                {preset.name}
+            <button type="button" class="chip" data-testid="preset" data-preset=preset.key title=preset.about aria-pressed=pressed on:click=choose>
+                {preset.label}
             </button>
         }
     };
@@ -265,7 +265,11 @@ fn PromptChoice(form: Form) -> impl IntoView {
     let field = Field::Prompts;
     let choices = [
         ("shared", "Shared", "one document for all requests, in the cache before the cell: decoding alone is measured"),
-        ("unique", "Unique", "a document per request slot, each in the cache before the cell: the cache must hold them all"),
+        (
+            "unique",
+            "Unique",
+            "a document per request slot, each in the cache before the cell: the cache must hold them all",
+        ),
         ("cold", "Cold", "a fresh document per request: reading and writing compete, as with new users"),
     ];
     let choice = move |(value, word, says): (&'static str, &'static str, &'static str)| {

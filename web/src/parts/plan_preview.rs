@@ -4,17 +4,20 @@ use leptos::{either::Either, prelude::*};
 use speedmatrix_shared::{
     format,
     id::{CellId, Phase},
-    plan::{FieldError, RunPlan, command, eta},
-    target::{Limits, TargetFacts},
+    plan::{FieldError, RunPlan, command::command, eta::eta},
+    target::Limits,
 };
 
 use super::{
     copy::CopyButton,
-    field::{Form, input_id},
+    field::{Form, capitalised, input_id},
     icon::{Icon, icon},
     probe::Probe,
 };
-use crate::{browser, chart::cell::cell_words};
+use crate::{
+    browser,
+    chart::{cell::cell_words, line::roughly},
+};
 
 /// Columns that the preview draws; wider plans say how many more there are.
 const COLUMNS_DRAWN: usize = 16;
@@ -147,15 +150,12 @@ fn not_drawn(plan: &RunPlan) -> Option<impl IntoView + use<>> {
 pub fn Summary(
     /// The form.
     form: Form,
-    /// What a look at the server brought.
-    probe: RwSignal<Probe>,
     /// Start button and what goes with it.
     children: Children,
 ) -> impl IntoView {
-    let facts = Memo::new(move |_| probe.with(|probe| probe.facts().cloned()));
-    let sums = move || form.plan.with(|plan| sums(plan.as_ref().ok(), facts.get().as_ref()));
+    let sums = move || form.plan.with(|plan| sums(plan.as_ref().ok()));
     let row = |(label, text): (&'static str, String)| view! { <div><dt>{label}</dt><dd>{text}</dd></div> };
-    let command = Signal::derive(move || form.plan.with(|plan| plan.as_ref().ok().map(command::of)));
+    let command = Signal::derive(move || form.plan.with(|plan| plan.as_ref().ok().map(command)));
     view! {
         <aside class="panel summary" aria-labelledby="summary-title" data-testid="summary">
             <div class="inner">
@@ -169,16 +169,22 @@ pub fn Summary(
     }
 }
 
-fn sums(plan: Option<&RunPlan>, facts: Option<&TargetFacts>) -> Vec<(&'static str, String)> {
+fn sums(plan: Option<&RunPlan>) -> Vec<(&'static str, String)> {
     let missing = || format::MISSING.to_owned();
     let cells = plan.map(RunPlan::cells);
     let count = |phase| cells.as_ref().map(|cells| cells.iter().filter(|cell| cell.phase == phase).count() as u64);
-    let time = plan.map_or_else(missing, |plan| format::duration_words(Some(eta::estimate_s(plan, facts))));
+    let time = plan.map_or_else(missing, |plan| {
+        let eta = eta(plan);
+        format!("{} to {}", roughly(eta.low_s), roughly(eta.high_s))
+    });
     vec![
         ("Decode cells", format::count(count(Phase::Decode))),
         ("Prefill rows", format::count(count(Phase::Prefill))),
-        ("Time per cell", plan.map_or_else(missing, |plan| format::duration_words(Some(plan.duration().as_secs_f64())))),
-        ("About", time),
+        (
+            "Time per cell",
+            plan.map_or_else(missing, |plan| format::duration_words(Some(plan.duration().as_secs_f64()))),
+        ),
+        ("Takes about", time),
     ]
 }
 
@@ -187,7 +193,7 @@ fn sums(plan: Option<&RunPlan>, facts: Option<&TargetFacts>) -> Vec<(&'static st
 fn Problems(form: Form) -> impl IntoView {
     let problem = |error: FieldError| {
         let go = move |_| browser::focus(&input_id(error.field));
-        view! { <li><button type="button" on:click=go>{error.message}</button></li> }
+        view! { <li><button type="button" on:click=go>{capitalised(&error.message)}</button></li> }
     };
     move || {
         let problems = form.shown_problems();

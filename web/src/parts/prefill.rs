@@ -15,6 +15,7 @@ use crate::{
         scale::Range,
     },
     live::LiveRun,
+    shell::{Room, Shell},
 };
 
 /// A row of the table of bars.
@@ -126,13 +127,29 @@ fn Bars(run: LiveRun) -> impl IntoView {
 fn curve(state: &RunState, key: &'static str) -> Curve {
     let point = |cell: &Cell| {
         let y = number(cell, key)?;
-        let title = format!("{}: {}", cell.id.context, text(cell, key));
-        Some(Point { x: cell.id.context.tokens() as f64, y, title, ringed: false })
+        let text = text(cell, key);
+        let title = format!("{}: {text}", cell.id.context);
+        Some(Point { x: cell.id.context.tokens() as f64, y, title, ringed: false, text })
     };
-    Curve { label: String::new(), class: "kone", points: state.cells_of(Phase::Prefill).filter_map(point).collect() }
+    let mut points: Vec<Point> = state.cells_of(Phase::Prefill).filter_map(point).collect();
+    keep_telling_texts(&mut points);
+    Curve { label: String::new(), class: "kone", points, filled: key == "total_tok_s" }
 }
 
-fn spec(state: &RunState, values: Values) -> Spec {
+/// Only the highest point and the last keep their text.
+fn keep_telling_texts(points: &mut [Point]) {
+    let highest = points.iter().map(|point| point.y).fold(f64::MIN, f64::max);
+    let (mut found, last) = (false, points.len().saturating_sub(1));
+    for (n, point) in points.iter_mut().enumerate() {
+        let is_highest = !found && point.y >= highest;
+        found |= is_highest;
+        if !is_highest && n != last {
+            point.text.clear();
+        }
+    }
+}
+
+fn spec(state: &RunState, values: Values, room: Room) -> Spec {
     let tick = |cell: &Cell| Tick { value: cell.id.context.tokens() as f64, text: cell.id.context.to_string() };
     let (describes, y_word) = match values {
         Values::Rate => ("Prompt tokens per second by context length", "prompt tok/s"),
@@ -144,7 +161,11 @@ fn spec(state: &RunState, values: Values) -> Spec {
         x_word: "",
         x_ticks: state.cells_of(Phase::Prefill).map(tick).collect(),
         values,
-        frame: Frame::new(640.0, 216.0, 16.0),
+        frame: match room {
+            Room::Narrow => Frame::new(360.0, 190.0, 12.0),
+            Room::Middle => Frame::new(980.0, 230.0, 16.0),
+            Room::Wide => Frame::new(640.0, 216.0, 16.0),
+        },
     }
 }
 
@@ -152,9 +173,10 @@ fn spec(state: &RunState, values: Values) -> Spec {
 fn PrefillCurves(run: LiveRun) -> impl IntoView {
     let rates = Memo::new(move |_| run.state.with(|state| curve(state, "total_tok_s")));
     let times = Memo::new(move |_| run.state.with(|state| curve(state, "ttft")));
+    let room = Shell::of_app().room;
     let draw = move |values, curve: Memo<Curve>| {
         move || {
-            let spec = run.state.with_untracked(|state| spec(state, values));
+            let spec = run.state.with_untracked(|state| spec(state, values, room.get()));
             curve.with(|curve| plot(&spec, std::slice::from_ref(curve)))
         }
     };

@@ -141,7 +141,7 @@ fn told(facts: &TargetFacts) -> Vec<Fact> {
     .collect();
     told.push(("Longest context", format::size(facts.limits.max_model_len)));
     told.push(("KV cache holds", format::tokens(facts.limits.kv_tokens)));
-    told.push(("Requests decoding", format::count(facts.limits.max_sequences.map(u64::from))));
+    told.push(("Decodes at once", format::count(facts.limits.max_sequences.map(u64::from))));
     told
 }
 

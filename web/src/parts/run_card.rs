@@ -24,7 +24,7 @@ pub fn run_card(run: &RunSummary) -> impl IntoView + use<> {
         <article class="run-card panel" data-testid="run-card" data-run=run.id.to_string()>
             <Mini rows=run.mini.clone()/>
             <div>
-                <h3 class="name"><a href=address(&run.id)>{run.title.clone()}</a></h3>
+                <h2 class="name"><a href=address(&run.id)>{run.title.clone()}</a></h2>
                 <p class="meta">
                     {status_badge(&run.status)}
                     {origin_badge(run.origin)}
@@ -71,8 +71,18 @@ fn progress(run: &RunSummary) -> impl IntoView + use<> {
     let words = format!("{} of {} cells", run.cells_done, run.cells);
     let done = share(run.cells_done, run.cells);
     view! {
-        <div class="progress" role="progressbar" aria-label=words aria-valuenow=run.cells_done aria-valuemax=run.cells>
-            <i style=("--done", done)></i>
+        <div class="running">
+            <div
+                class="progress"
+                role="progressbar"
+                aria-label="Cells done"
+                aria-valuetext=words.clone()
+                aria-valuenow=run.cells_done
+                aria-valuemax=run.cells
+            >
+                <i style=("--done", done)></i>
+            </div>
+            <span>{words}</span>
         </div>
     }
 }

@@ -2,9 +2,10 @@
 
 use leptos::prelude::*;
 use speedmatrix_shared::{
-    api::engine_line,
-    event::RunOutcome,
+    api::{self, engine_line},
+    event::{Origin, RunOutcome},
     facts::{self, Kpi},
+    plan::PlanDraft,
     state::{RunState, RunStatus},
 };
 
@@ -13,7 +14,6 @@ use super::{
     export::ExportMenu,
     icon::{Icon, icon},
     notice::{Notice, Weight},
-    run_card::address,
 };
 use crate::{live::LiveRun, query};
 
@@ -23,12 +23,12 @@ pub fn RunHead(
     /// The run.
     run: LiveRun,
 ) -> impl IntoView {
-    let id = run.state.with_untracked(|state| state.id.clone());
+    let export = run.state.with_untracked(|state| api::path::of(api::path::EXPORT, &state.id));
     let title = Memo::new(move |_| run.state.with(RunState::title));
     let engine = Memo::new(move |_| run.state.with(|state| engine_line(state.facts.as_ref())));
     let subtitle = run.state.with_untracked(facts::subtitle);
     let badges = Memo::new(move |_| run.state.with(|state| (state.status.clone(), state.origin)));
-    let again = run.state.with_untracked(|state| query::draft_query(&state.plan.clone().into()));
+    let again = Memo::new(move |_| run.state.with(again));
     view! {
         <p class="kicker">
             <a href="/">"Runs"</a>
@@ -49,8 +49,11 @@ pub fn RunHead(
                 </p>
             </div>
             <div class="btns">
-                <a class="btn" href=format!("/new{again}") data-testid="again">{icon(Icon::Again)}"Run again"</a>
-                <ExportMenu id=id/>
+                <a class="btn" href=move || again.get().address data-testid="again">
+                    {icon(Icon::Again)}
+                    {move || again.get().words}
+                </a>
+                <ExportMenu path=export/>
             </div>
         </div>
         <Outcome run/>
@@ -66,18 +69,36 @@ pub fn RunHead(
 /// What to say about a run that did not end well, with the next step.
 #[component]
 fn Outcome(run: LiveRun) -> impl IntoView {
-    let outcome = Memo::new(move |_| run.state.with(|state| ending(state)));
-    let here = run.state.with_untracked(|state| (address(&state.id), query::draft_query(&state.plan.clone().into())));
+    let outcome = Memo::new(move |_| run.state.with(ending));
+    let again = run.state.with_untracked(again);
     move || {
-        let again = format!("/new{}", here.1);
+        let Again { address, words } = again.clone();
         outcome.get().map(|(weight, text)| {
             view! {
                 <div class="simulated" data-testid="outcome">
-                    <Notice weight text><a class="btn" href=again>"Run again"</a></Notice>
+                    <Notice weight text><a class="btn" href=address>{words}</a></Notice>
                 </div>
             }
         })
     }
+}
+
+/// The way to a new run with the same plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Again {
+    address: String,
+    words: &'static str,
+}
+
+/// An imported page names no server to measure: only its matrix can be used again.
+fn again(state: &RunState) -> Again {
+    let mut draft = PlanDraft::from(state.plan.clone());
+    let imported = state.origin == Some(Origin::Imported);
+    if imported {
+        draft = PlanDraft { target: String::new(), model: String::new(), name: String::new(), ..draft };
+    }
+    let words = if imported { "Use this plan" } else { "Run again" };
+    Again { address: format!("/new{}", query::draft_query(&draft)), words }
 }
 
 fn ending(state: &RunState) -> Option<(Weight, String)> {

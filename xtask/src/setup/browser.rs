@@ -21,8 +21,7 @@ impl Browser {
     /// The browser that set-up left: `CHROMIUM` and `CHROMEDRIVER`, else what is on PATH.
     pub(crate) fn find(layout: &Layout) -> Result<Self> {
         let found = |variable: &str, names: &[&str]| {
-            locate(variable, names)
-                .ok_or_else(|| format!("no {} on PATH: install it or set {variable}", names[0]))
+            locate(variable, names).ok_or_else(|| format!("no {} on PATH: install it or set {variable}", names[0]))
         };
         Ok(Self {
             chromium: found("CHROMIUM", &CHROMIUM)?,
@@ -34,8 +33,7 @@ impl Browser {
 
 pub(super) fn provide(layout: &Layout) -> Result {
     tools::npm_install(layout, "axe-core", AXE_VERSION)?;
-    let missing =
-        locate("CHROMIUM", &CHROMIUM).is_none() || locate("CHROMEDRIVER", &CHROMEDRIVER).is_none();
+    let missing = locate("CHROMIUM", &CHROMIUM).is_none() || locate("CHROMEDRIVER", &CHROMEDRIVER).is_none();
     if missing && debian::is_debian() {
         debian::install(layout, &["chromium", "chromium-driver"])?;
     }

@@ -19,20 +19,12 @@ pub(super) fn install(layout: &Layout, packages: &[&str]) -> Result {
     let installed = || packages.iter().all(|package| is_installed(package));
     ensure(&format!("Debian packages {names}"), installed, || {
         if !is_debian() {
-            return Err(format!(
-                "no apt-get here: install what Debian calls {names}"
-            ));
+            return Err(format!("no apt-get here: install what Debian calls {names}"));
         }
         let log = layout.tools.join("apt.log");
         run_quietly(apt().args(["update", "-qq"]), &log, LIMIT)?;
-        run_quietly(
-            apt()
-                .args(["install", "-y", "-qq", "--no-install-recommends"])
-                .args(packages),
-            &log,
-            LIMIT,
-        )
-        .map_err(|e| format!("{e}\ninstall {names} by hand, then start this again"))
+        run_quietly(apt().args(["install", "-y", "-qq", "--no-install-recommends"]).args(packages), &log, LIMIT)
+            .map_err(|e| format!("{e}\ninstall {names} by hand, then start this again"))
     })
 }
 

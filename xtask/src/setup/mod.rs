@@ -43,10 +43,7 @@ impl Wasm<'_> {
         let path = env::var_os("PATH").unwrap_or_default();
         let tools = [self.layout.tools.join("bin")];
         let path = env::join_paths(tools.into_iter().chain(env::split_paths(&path)));
-        command.env(
-            "PATH",
-            path.expect("a folder of PATH has no separator in its name"),
-        );
+        command.env("PATH", path.expect("a folder of PATH has no separator in its name"));
         // cargo names itself to xtask in these, and Trunk would take that one, whose toolchain
         // may lack the target.
         command.env_remove("CARGO").env_remove("RUSTC");
@@ -100,7 +97,5 @@ fn lock(tools: &Path) -> Result<File> {
 
 /// The file of that name in a folder of PATH.
 fn find_on_path(program: &str) -> Option<PathBuf> {
-    env::split_paths(&env::var_os("PATH")?)
-        .map(|folder| folder.join(program))
-        .find(|file| file.is_file())
+    env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(program)).find(|file| file.is_file())
 }

@@ -29,10 +29,9 @@ pub(super) fn provide(layout: &Layout) -> Result {
     cargo_install(layout, "trunk", TRUNK_VERSION, &trunk)?;
     // From the workspace's own crate: wasm-bindgen must be of the very version that the page is
     // compiled with, and Cargo.lock holds both.
-    let lock =
-        fs::read_to_string("Cargo.lock").map_err(|e| format!("cannot read Cargo.lock: {e}"))?;
-    let version = locked_version(&lock, "wasm-bindgen")
-        .ok_or("Cargo.lock holds no wasm-bindgen: the page cannot be built")?;
+    let lock = fs::read_to_string("Cargo.lock").map_err(|e| format!("cannot read Cargo.lock: {e}"))?;
+    let version =
+        locked_version(&lock, "wasm-bindgen").ok_or("Cargo.lock holds no wasm-bindgen: the page cannot be built")?;
     cargo_install(layout, "wasm-bindgen", version, &["--path", "tools"])?;
     npm_install(layout, "binaryen", BINARYEN_VERSION)?;
     let wasm_opt = Path::new("../npm/node_modules/.bin/wasm-opt");
@@ -42,17 +41,14 @@ pub(super) fn provide(layout: &Layout) -> Result {
 fn cargo_install(layout: &Layout, program: &str, version: &str, what: &[&str]) -> Result {
     let file = layout.tools.join("bin").join(program);
     let there = || {
-        output(Command::new(&file).arg("--version"))
-            .is_some_and(|told| told.split_whitespace().nth(1) == Some(version))
+        output(Command::new(&file).arg("--version")).is_some_and(|told| told.split_whitespace().nth(1) == Some(version))
     };
     ensure(&format!("{program} {version}"), there, || {
         let work = layout.tools.join("build");
         let mut cargo = layout.cargo(["install", "--locked", "--force", "--root"]);
         cargo.arg(&layout.tools).args(what);
         cargo.env("CARGO_TARGET_DIR", &work).envs(QUICK_BUILD);
-        cargo
-            .env_remove("RUSTFLAGS")
-            .env_remove("CARGO_BUILD_TARGET");
+        cargo.env_remove("RUSTFLAGS").env_remove("CARGO_BUILD_TARGET");
         run(&mut cargo)?;
         fs::remove_dir_all(&work).map_err(|e| format!("cannot remove {}: {e}", work.display()))
     })
@@ -67,13 +63,7 @@ pub(super) fn npm_install(layout: &Layout, package: &str, version: &str) -> Resu
     ensure(&format!("{package} {version}"), there, || {
         let mut command = layout.program("npm");
         command
-            .args([
-                "install",
-                "--no-audit",
-                "--no-fund",
-                "--ignore-scripts",
-                "--prefix",
-            ])
+            .args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"])
             .arg(&npm)
             .arg(format!("{package}@{version}"));
         run_quietly(&mut command, &layout.tools.join("npm.log"), NPM_LIMIT)

@@ -52,23 +52,18 @@ pub(super) fn provide(layout: &Layout, scope: Scope) -> Result<Source> {
         Ok("debian") => from_debian(layout, scope),
         Ok("auto") | Err(_) => {
             // What an earlier run built is taken without asking the network again.
-            if !has_std(&rustc(layout)) && Toolchain::find(&layout.tools).is_some_and(|t| t.works())
-            {
+            if !has_std(&rustc(layout)) && Toolchain::find(&layout.tools).is_some_and(|t| t.works()) {
                 return from_debian(layout, scope);
             }
             from_rustup(layout).or_else(|why| {
                 if !debian::is_debian() {
-                    return Err(format!(
-                        "{why}\nrun `rustup target add {WASM_TARGET}` where there is a network"
-                    ));
+                    return Err(format!("{why}\nrun `rustup target add {WASM_TARGET}` where there is a network"));
                 }
                 say(&format!("  {why}\n  so it is built from Debian's source"));
                 from_debian(layout, scope)
             })
         }
-        Ok(other) => Err(format!(
-            "WASM_STD={other}: it must be auto, rustup or debian"
-        )),
+        Ok(other) => Err(format!("WASM_STD={other}: it must be auto, rustup or debian")),
     }
 }
 
@@ -77,11 +72,7 @@ fn from_rustup(layout: &Layout) -> Result<Source> {
     ensure(&format!("std for {WASM_TARGET} (rustup)"), there, || {
         let log = layout.tools.join("rustup.log");
         let mut rustup = layout.program("rustup");
-        run_quietly(
-            rustup.args(["target", "add", WASM_TARGET]),
-            &log,
-            RUSTUP_LIMIT,
-        )
+        run_quietly(rustup.args(["target", "add", WASM_TARGET]), &log, RUSTUP_LIMIT)
     })?;
     Ok(Source::Rustup)
 }
@@ -89,18 +80,15 @@ fn from_rustup(layout: &Layout) -> Result<Source> {
 fn from_debian(layout: &Layout, scope: Scope) -> Result<Source> {
     // Debian 12's own `rustc` is far too old; the `-web` ones follow Chromium's and Firefox's needs.
     debian::install(layout, &["rustc-web", "rust-web-src", "cargo-web"])?;
-    let toolchain = Toolchain::find(&layout.tools)
-        .ok_or_else(|| format!("{DEBIAN_RUSTC} does not tell its version and host"))?;
+    let toolchain =
+        Toolchain::find(&layout.tools).ok_or_else(|| format!("{DEBIAN_RUSTC} does not tell its version and host"))?;
     let name = format!("std for {WASM_TARGET} (Debian's {})", toolchain.version);
     ensure(&name, || toolchain.works(), || toolchain.build(layout))?;
     toolchain.link_linker(layout)?;
     if scope == Scope::Tests {
         debian::install(layout, &["rust-web-clippy"])?;
         // It finds its driver beside itself, where this link leads.
-        link(
-            Path::new("/usr/bin/cargo-clippy"),
-            &toolchain.root.join("bin/cargo-clippy"),
-        )?;
+        link(Path::new("/usr/bin/cargo-clippy"), &toolchain.root.join("bin/cargo-clippy"))?;
     }
     Ok(Source::Debian(toolchain.root))
 }
@@ -138,11 +126,7 @@ impl Toolchain {
         let version = field("release: ")?.to_owned();
         let host = field("host: ")?.to_owned();
         let root = tools.join(format!("toolchain-{version}"));
-        Some(Self {
-            version,
-            host,
-            root,
-        })
+        Some(Self { version, host, root })
     }
 
     fn works(&self) -> bool {
@@ -159,14 +143,7 @@ impl Toolchain {
         write(&seed.join("lib.rs"), "#![no_std]\n")?;
         let mut cargo = Command::new(DEBIAN_CARGO);
         cargo
-            .args([
-                "build",
-                "--quiet",
-                "--release",
-                "--target",
-                WASM_TARGET,
-                "-Z",
-            ])
+            .args(["build", "--quiet", "--release", "--target", WASM_TARGET, "-Z"])
             .arg(format!("build-std={STD_CRATES}"))
             .current_dir(&work)
             .env_remove("RUSTUP_TOOLCHAIN")
@@ -175,10 +152,7 @@ impl Toolchain {
             .env("RUSTC", DEBIAN_RUSTC)
             .env("RUSTC_BOOTSTRAP", "1")
             // Without bitcode in it, `lto = "fat"` cannot read the library.
-            .env(
-                "RUSTFLAGS",
-                "-Cembed-bitcode=yes -Zforce-unstable-if-unmarked",
-            );
+            .env("RUSTFLAGS", "-Cembed-bitcode=yes -Zforce-unstable-if-unmarked");
         run(&mut cargo)?;
         let built = work.join("target").join(WASM_TARGET).join("release/deps");
         let stamp = self.place_libraries(&built)?;
@@ -241,9 +215,7 @@ impl Toolchain {
         }
         create(&bin)?;
         let rustups = output(layout.program("rustc").args(["--print", "sysroot"])).map(|sysroot| {
-            let host = Path::new(sysroot.trim())
-                .join("lib/rustlib")
-                .join(&self.host);
+            let host = Path::new(sysroot.trim()).join("lib/rustlib").join(&self.host);
             host.join("bin/rust-lld")
         });
         if let Some(linker) = rustups.filter(|linker| linker.exists()) {

@@ -78,7 +78,7 @@ pub enum ProbeError {
     /// The wanted model is not on offer.
     #[error("the server at {url} has no model \"{wanted}\": it offers {}", listed(.offered))]
     NoSuchModel {
-        /// What was asked.
+        /// The server's address.
         url: String,
         /// The model that was wanted.
         wanted: String,
@@ -88,9 +88,9 @@ pub enum ProbeError {
 }
 
 fn listed(models: &[String]) -> String {
-    let mut text = models.iter().take(MODELS_LISTED).map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
-    if models.len() > MODELS_LISTED {
-        text.push_str(&format!(" and {} more", models.len() - MODELS_LISTED));
+    let names = models.iter().take(MODELS_LISTED).map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
+    match models.len().saturating_sub(MODELS_LISTED) {
+        0 => names,
+        more => format!("{names} and {more} more"),
     }
-    text
 }

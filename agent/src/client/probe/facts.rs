@@ -3,7 +3,7 @@
 use serde_json::Value;
 use speedmatrix_shared::target::{EngineFacts, HardwareFacts, Limits, SimulatedFacts, TargetFacts};
 
-use super::{MODELS_PATH, ProbeError};
+use super::ProbeError;
 use crate::client::{
     Target,
     prometheus::{EngineGauges, EngineKind, ScrapeError},
@@ -39,7 +39,7 @@ impl Documents {
         };
         let Some(entry) = entry else {
             return Err(ProbeError::NoSuchModel {
-                url: format!("{}{MODELS_PATH}", target.url.as_str()),
+                url: target.url.as_str().to_owned(),
                 wanted: wanted.unwrap_or_default().to_owned(),
                 offered: models,
             });
@@ -87,7 +87,8 @@ impl Documents {
             None
         };
         let engine = from_gauges.or(from_documents).or(from_owner).unwrap_or(GENERIC_ENGINE);
-        let of = |document: &Option<Value>, pointer| document.as_ref().and_then(|d| text(d, pointer).map(ToOwned::to_owned));
+        let of =
+            |document: &Option<Value>, pointer| document.as_ref().and_then(|d| text(d, pointer).map(ToOwned::to_owned));
         EngineFacts {
             engine: Some(engine.to_owned()),
             version: of(&self.server_info, "/version").or_else(|| of(&self.version, "/version")),
@@ -100,7 +101,8 @@ impl Documents {
 
     /// The model's own name: vLLM's `root`, SGLang's and llama.cpp's `model_path`.
     fn model_itself(&self, entry: &Value) -> Option<String> {
-        let path = |document: &Option<Value>| document.as_ref().and_then(|d| text(d, "/model_path").map(ToOwned::to_owned));
+        let path =
+            |document: &Option<Value>| document.as_ref().and_then(|d| text(d, "/model_path").map(ToOwned::to_owned));
         let root = text(entry, "/root").filter(|root| !root.is_empty());
         root.map(ToOwned::to_owned).or_else(|| path(&self.server_info)).or_else(|| path(&self.props))
     }

@@ -65,7 +65,9 @@ fn model_list(http: &Http, answer: &Answer) -> Result<Vec<Value>, ProbeError> {
     });
     match entries {
         None => Err(ProbeError::NotAModelList { url, excerpt: http.excerpt(&answer.body) }),
-        Some(entries) if entries.iter().all(|entry| facts::model_id(entry).is_none()) => Err(ProbeError::NoModels { url }),
+        Some(entries) if entries.iter().all(|entry| facts::model_id(entry).is_none()) => {
+            Err(ProbeError::NoModels { url })
+        }
         Some(entries) => Ok(entries),
     }
 }

@@ -67,7 +67,19 @@ async fn every_refusal_says_what_to_do() {
     ] {
         sentences.push(refusal(answer, key).await);
     }
-    insta::assert_snapshot!(sentences.join("\n"), @"");
+    insta::assert_snapshot!(sentences.join("\n"), @r#"
+    http://HOST/v1/models answered 401: it wants a key, and none was given: enter the server's api key
+    http://HOST/v1/models answered 403: it refuses the key that was given: check the server's api key
+    http://HOST/v1/models answered 404: no model list there: check the address and its base path (without /v1)
+    http://HOST/v1/models answered 307 and points to http://elsewhere:9/v1/models: give that address instead
+    http://HOST/v1/models answered 503 (loading <redacted>): wait until the server is ready, or look at its log
+    http://HOST/v1/models answered with a web page ("Sign in here"): that is a site or a proxy, give the model server's address
+    http://HOST/v1/models answered with a web page ("no title"): that is a site or a proxy, give the model server's address
+    http://HOST/v1/models answered with something that is no model list (hello): check that it is an openai-style server
+    http://HOST/v1/models answered with something that is no model list ({"data": 3}): check that it is an openai-style server
+    http://HOST/v1/models offers no model: load one on the server first
+    the server at http://HOST has no model "wanted": it offers "a/b", "c"
+    "#);
 }
 
 #[tokio::test]
@@ -76,20 +88,20 @@ async fn nobody_there() {
     let address = listener.local_addr().unwrap().to_string();
     drop(listener);
     let error = probe(&target(&address, None), None).await.unwrap_err();
-    insta::assert_snapshot!(error.to_string().replace(&address, "HOST"), @"");
+    insta::assert_snapshot!(error.to_string().replace(&address, "HOST"), @"nothing answers at http://HOST/v1/models (connection refused): check that the server has started and the port is right");
 }
 
 #[tokio::test]
 async fn no_tls_there() {
     let address = server(&[]).await;
     let error = probe(&target(&format!("https://{address}"), None), None).await.unwrap_err();
-    insta::assert_snapshot!(error.to_string().replace(&address, "HOST"), @"");
+    insta::assert_snapshot!(error.to_string().replace(&address, "HOST"), @"no secure connection to https://HOST/v1/models (received corrupt message of type InvalidContentType): use http:// if the server has no certificate, or install its certificate on this machine");
 }
 
 #[tokio::test]
 async fn no_such_name() {
     let error = probe(&target("http://no-such-host.invalid:8000", None), None).await.unwrap_err();
-    insta::assert_snapshot!(error, @"");
+    insta::assert_snapshot!(error, @"the name in http://no-such-host.invalid:8000/v1/models could not be found: check its spelling, or use the address in numbers");
 }
 
 #[tokio::test]
@@ -98,7 +110,7 @@ async fn no_answer_in_time() {
     let address = listener.local_addr().unwrap().to_string();
     let http = Http::new(&target(&address, None)).unwrap();
     let error = http.get_within("/v1/models", std::time::Duration::from_millis(50)).await.unwrap_err();
-    insta::assert_snapshot!(error.to_string().replace(&address, "HOST"), @"");
+    insta::assert_snapshot!(error.to_string().replace(&address, "HOST"), @"http://HOST/v1/models did not answer within 50ms: check that the server is up and not still loading its model");
 }
 
 #[tokio::test]
@@ -106,16 +118,13 @@ async fn too_much_of_an_answer() {
     let body = "x".repeat((8 << 20) + 1);
     let address = server(&[("/v1/models", &format!("200 OK||{body}"))]).await;
     let error = probe(&target(&address, None), None).await.unwrap_err();
-    insta::assert_snapshot!(error.to_string().replace(&address, "HOST"), @"");
+    insta::assert_snapshot!(error.to_string().replace(&address, "HOST"), @"http://HOST/v1/models answered with more than 8 MiB: check that it is the address of a model server");
 }
 
 #[tokio::test]
 async fn vllm_tells_its_limits() {
     let address = server(&[
-        (
-            "/v1/models",
-            r#"200 OK||{"data":[{"id":"qwen","owned_by":"vllm","root":"org/qwen","max_model_len":32768}]}"#,
-        ),
+        ("/v1/models", r#"200 OK||{"data":[{"id":"qwen","owned_by":"vllm","root":"org/qwen","max_model_len":32768}]}"#),
         ("/version", r#"200 OK||{"version":"0.25.0"}"#),
         (
             "/metrics",
@@ -126,13 +135,50 @@ async fn vllm_tells_its_limits() {
     .await;
     let facts = probe(&target(&address, None), None).await.unwrap();
     let text = serde_json::to_string_pretty(&facts).unwrap().replace(&address, "HOST");
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @r#"
+    {
+      "base_url": "http://HOST",
+      "served_model": "qwen",
+      "model": "org/qwen",
+      "revision": null,
+      "models": [
+        "qwen"
+      ],
+      "engine": {
+        "engine": "vllm",
+        "version": "0.25.0",
+        "quantization": null,
+        "backend": null,
+        "repository": null,
+        "build": null
+      },
+      "hardware": {
+        "kind": null,
+        "gpu": null,
+        "gpu_count": null,
+        "vram_total_gb": null,
+        "vram_each_gb": null,
+        "os": null
+      },
+      "limits": {
+        "max_model_len": 32768,
+        "max_sequences": null,
+        "kv_tokens": 5000
+      },
+      "launch_command": null,
+      "simulated": null,
+      "warnings": []
+    }
+    "#);
 }
 
 #[tokio::test]
 async fn llama_cpp_tells_its_slots() {
     let address = server(&[
-        ("/v1/models", r#"200 OK||{"data":[{"id":"m.gguf","aliases":["tiny"],"owned_by":"llamacpp","meta":{"n_ctx":2048}}]}"#),
+        (
+            "/v1/models",
+            r#"200 OK||{"data":[{"id":"m.gguf","aliases":["tiny"],"owned_by":"llamacpp","meta":{"n_ctx":2048}}]}"#,
+        ),
         (
             "/props",
             r#"200 OK||{"total_slots":4,"model_path":"models/m.gguf","model_ftype":"F16","build_info":"b1-abc"}"#,
@@ -144,11 +190,10 @@ async fn llama_cpp_tells_its_slots() {
     assert_eq!(facts.served_model.as_deref(), Some("tiny"));
     assert_eq!(facts.model.as_deref(), Some("models/m.gguf"));
     assert_eq!(facts.engine.engine.as_deref(), Some("llama.cpp"));
-    assert_eq!(facts.limits, speedmatrix_shared::target::Limits {
-        max_model_len: Some(2_048),
-        max_sequences: Some(4),
-        kv_tokens: None
-    });
+    assert_eq!(
+        facts.limits,
+        speedmatrix_shared::target::Limits { max_model_len: Some(2_048), max_sequences: Some(4), kv_tokens: None }
+    );
     assert!(facts.warnings[0].contains("--metrics"), "{:?}", facts.warnings);
 }
 
@@ -165,5 +210,26 @@ async fn a_simulator_is_recognised() {
     .await;
     let facts = probe(&target(&address, None), None).await.unwrap();
     let text = serde_json::to_string_pretty(&(facts.simulated, facts.hardware, facts.limits)).unwrap();
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @r#"
+    [
+      {
+        "preset": "small",
+        "clock_factor": 20.0,
+        "seed": 7
+      },
+      {
+        "kind": "Simulated",
+        "gpu": "card",
+        "gpu_count": 2,
+        "vram_total_gb": 48.0,
+        "vram_each_gb": 24.0,
+        "os": null
+      },
+      {
+        "max_model_len": 1000,
+        "max_sequences": 16,
+        "kv_tokens": null
+      }
+    ]
+    "#);
 }

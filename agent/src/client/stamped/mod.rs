@@ -256,7 +256,7 @@ mod tests {
         let mut buf = [0; 64];
         for number in 1..=3 {
             far.write_all(b"data: x\n\n").await.unwrap();
-            near.read(&mut buf).await.unwrap();
+            assert_eq!(near.read(&mut buf).await.unwrap(), 9);
             let read = notes.last_read();
             assert_eq!(read.number, number);
             assert!(read.at <= Instant::now());
@@ -289,7 +289,7 @@ mod tests {
         let written = Instant::now();
         // The lateness itself is under test: the event may not be read while it is young.
         std::thread::sleep(LATE * 5);
-        near.read(&mut [0; 64]).await.unwrap();
+        assert_eq!(near.read(&mut [0; 64]).await.unwrap(), 9);
         let read = notes.last_read();
         if read.by == StampSource::Process {
             return; // this kernel gives no stamps

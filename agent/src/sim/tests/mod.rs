@@ -5,7 +5,6 @@ mod protocol;
 mod truth;
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -17,18 +16,11 @@ const LOCAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHO
 
 /// The exact preset, twenty times as fast.
 fn fast() -> SimConfig {
-    SimConfig {
-        clock_factor: 20.0,
-        recording: Recording::EveryChunk,
-        ..SimConfig::preset("exact").unwrap()
-    }
+    SimConfig { clock_factor: 20.0, recording: Recording::EveryChunk, ..SimConfig::preset("exact").unwrap() }
 }
 
 fn scripted(script: &str) -> SimConfig {
-    SimConfig {
-        script: script.parse().unwrap(),
-        ..fast()
-    }
+    SimConfig { script: script.parse().unwrap(), ..fast() }
 }
 
 async fn start(config: SimConfig) -> Sim {
@@ -37,9 +29,7 @@ async fn start(config: SimConfig) -> Sim {
 
 fn client() -> reqwest::Client {
     // Another test may have installed it already.
-    rustls::crypto::ring::default_provider()
-        .install_default()
-        .ok();
+    rustls::crypto::ring::default_provider().install_default().ok();
     reqwest::Client::builder().no_proxy().build().unwrap()
 }
 
@@ -52,49 +42,29 @@ fn chat(content: &str, tokens: u64) -> Value {
 }
 
 async fn post(sim: &Sim, path: &str, id: &str, body: &Value) -> reqwest::Response {
-    let request = client()
-        .post(format!("{}{path}", sim.base_url()))
-        .header("x-request-id", id);
+    let request = client().post(format!("{}{path}", sim.base_url())).header("x-request-id", id);
     request.body(body.to_string()).send().await.unwrap()
 }
 
 async fn get(sim: &Sim, path: &str) -> String {
-    client()
-        .get(format!("{}{path}", sim.base_url()))
-        .send()
-        .await
-        .unwrap()
-        .text()
-        .await
-        .unwrap()
+    client().get(format!("{}{path}", sim.base_url())).send().await.unwrap().text().await.unwrap()
 }
 
 /// The streamed chat's body.
 async fn streamed(sim: &Sim, id: &str, body: &Value) -> String {
-    post(sim, "/v1/chat/completions", id, body)
-        .await
-        .text()
-        .await
-        .unwrap()
+    post(sim, "/v1/chat/completions", id, body).await.text().await.unwrap()
 }
 
 /// The JSON events of a stream's body, without comments and `[DONE]`.
 fn events(body: &str) -> Vec<Value> {
-    let data = body
-        .split("\n\n")
-        .filter_map(|event| event.strip_prefix("data: "));
-    data.filter(|data| *data != "[DONE]")
-        .map(|data| serde_json::from_str(data).unwrap())
-        .collect()
+    let data = body.split("\n\n").filter_map(|event| event.strip_prefix("data: "));
+    data.filter(|data| *data != "[DONE]").map(|data| serde_json::from_str(data).unwrap()).collect()
 }
 
 fn text(body: &str) -> String {
-    let deltas = events(body).into_iter().filter_map(|event| {
-        event
-            .pointer("/choices/0/delta/content")
-            .and_then(Value::as_str)
-            .map(ToOwned::to_owned)
-    });
+    let deltas = events(body)
+        .into_iter()
+        .filter_map(|event| event.pointer("/choices/0/delta/content").and_then(Value::as_str).map(ToOwned::to_owned));
     deltas.collect()
 }
 
@@ -102,8 +72,10 @@ fn text(body: &str) -> String {
 fn raw(id: &str, body: &Value) -> Vec<u8> {
     let body = body.to_string();
     let length = body.len();
-    format!("POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nx-request-id: {id}\r\ncontent-length: {length}\r\n\r\n{body}")
-        .into_bytes()
+    format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nx-request-id: {id}\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+    .into_bytes()
 }
 
 async fn connect(sim: &Sim, request: &[u8]) -> TcpStream {
@@ -116,12 +88,7 @@ async fn connect(sim: &Sim, request: &[u8]) -> TcpStream {
 async fn read_until(stream: &mut TcpStream, end: &str) -> String {
     let mut seen = Vec::new();
     while !String::from_utf8_lossy(&seen).contains(end) {
-        assert_ne!(
-            stream.read_buf(&mut seen).await.unwrap(),
-            0,
-            "closed after {}",
-            String::from_utf8_lossy(&seen)
-        );
+        assert_ne!(stream.read_buf(&mut seen).await.unwrap(), 0, "closed after {}", String::from_utf8_lossy(&seen));
     }
     String::from_utf8(seen).unwrap()
 }

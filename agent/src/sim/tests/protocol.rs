@@ -6,10 +6,7 @@ use super::*;
 async fn a_stream_has_vllms_order_of_events() {
     let sim = start(fast()).await;
     let response = post(&sim, "/v1/chat/completions", "a1", &chat("hello", 2)).await;
-    assert_eq!(
-        response.headers()["content-type"],
-        "text/event-stream; charset=utf-8"
-    );
+    assert_eq!(response.headers()["content-type"], "text/event-stream; charset=utf-8");
     assert_eq!(response.headers()["x-request-id"], "a1");
     let body = response.text().await.unwrap();
     let created = events(&body)[0]["created"].to_string();
@@ -49,15 +46,8 @@ async fn usage_is_given_as_asked_and_as_able() {
             .into_iter()
             .filter(|event| event.get("usage").is_some())
             .collect();
-        let last = with_usage
-            .iter()
-            .filter(|event| event["choices"] == json!([]))
-            .count();
-        assert_eq!(
-            (with_usage.len() - last, last),
-            (inside, at_end),
-            "{usage:?} {asked:?}"
-        );
+        let last = with_usage.iter().filter(|event| event["choices"] == json!([])).count();
+        assert_eq!((with_usage.len() - last, last), (inside, at_end), "{usage:?} {asked:?}");
         sim.stop().await;
     }
 }
@@ -73,24 +63,13 @@ async fn a_whole_answer_and_a_completion_have_the_same_truth() {
         json!({"prompt_tokens": 136, "completion_tokens": 4, "total_tokens": 140,
         "prompt_tokens_details": {"cached_tokens": 0}})
     );
-    assert_eq!(
-        answer["choices"][0]["message"]["content"],
-        text(&streamed(&sim, "s", &chat("hello", 4)).await)
-    );
+    assert_eq!(answer["choices"][0]["message"]["content"], text(&streamed(&sim, "s", &chat("hello", 4)).await));
     assert_eq!(answer["choices"][0]["finish_reason"], "length");
     assert_eq!(sim.log().record("w").unwrap().output_tokens, 4);
 
-    let body =
-        json!({"prompt": "once upon a time", "max_tokens": 3, "ignore_eos": true, "stream": true});
-    let streamed = post(&sim, "/v1/completions", "c", &body)
-        .await
-        .text()
-        .await
-        .unwrap();
-    let texts = events(&streamed)
-        .iter()
-        .filter(|event| event["choices"][0]["text"] != "")
-        .count();
+    let body = json!({"prompt": "once upon a time", "max_tokens": 3, "ignore_eos": true, "stream": true});
+    let streamed = post(&sim, "/v1/completions", "c", &body).await.text().await.unwrap();
+    let texts = events(&streamed).iter().filter(|event| event["choices"][0]["text"] != "").count();
     assert_eq!(texts, 3);
     assert!(streamed.ends_with("data: [DONE]\n\n"));
     sim.stop().await;
@@ -103,10 +82,7 @@ async fn a_connection_serves_many_requests() {
     read_until(&mut stream, "0\r\n\r\n").await;
     stream.write_all(&raw("k2", &chat("two", 2))).await.unwrap();
     read_until(&mut stream, "0\r\n\r\n").await;
-    stream
-        .write_all(b"GET /health HTTP/1.1\r\nconnection: close\r\n\r\n")
-        .await
-        .unwrap();
+    stream.write_all(b"GET /health HTTP/1.1\r\nconnection: close\r\n\r\n").await.unwrap();
     let mut rest = String::new();
     stream.read_to_string(&mut rest).await.unwrap();
     assert!(rest.starts_with("HTTP/1.1 200 OK\r\n"), "{rest}");
@@ -142,11 +118,7 @@ async fn a_long_prompt_is_read_after_100_continue() {
 
 #[tokio::test]
 async fn facts_are_told() {
-    let sim = start(SimConfig {
-        max_sequences: 9,
-        ..fast()
-    })
-    .await;
+    let sim = start(SimConfig { max_sequences: 9, ..fast() }).await;
     let models: Value = serde_json::from_str(&get(&sim, "/v1/models").await).unwrap();
     assert_eq!(models["data"][0]["max_model_len"], 1_048_576);
     assert_eq!(models["data"][0]["owned_by"], "vllm");
@@ -154,69 +126,36 @@ async fn facts_are_told() {
     assert_eq!(get(&sim, "/health").await, "");
     let info: Value = serde_json::from_str(&get(&sim, "/sim/info").await).unwrap();
     assert_eq!(info["simulated"], true);
-    assert_eq!(
-        (&info["clock_factor"], &info["max_sequences"]),
-        (&json!(20.0), &json!(9))
-    );
+    assert_eq!((&info["clock_factor"], &info["max_sequences"]), (&json!(20.0), &json!(9)));
 
     let generated = text(&streamed(&sim, "t", &chat("hello", 12)).await);
-    let counted = post(&sim, "/tokenize", "n", &json!({"prompt": generated}))
-        .await
-        .text()
-        .await
-        .unwrap();
+    let counted = post(&sim, "/tokenize", "n", &json!({"prompt": generated})).await.text().await.unwrap();
     assert_eq!(counted, r#"{"count":12,"max_model_len":1048576}"#);
     let log: Value = serde_json::from_str(&get(&sim, "/sim/log?id=t").await).unwrap();
-    assert_eq!(
-        (
-            &log["requests"][0]["output_tokens"],
-            &log["requests"][0]["end"]
-        ),
-        (&json!(12), &json!("completed"))
-    );
+    assert_eq!((&log["requests"][0]["output_tokens"], &log["requests"][0]["end"]), (&json!(12), &json!("completed")));
     let metrics = get(&sim, "/metrics").await;
+    assert!(metrics.contains("vllm:generation_tokens_total{engine=\"0\",model_name=\"exact\"} 12\n"), "{metrics}");
     assert!(
-        metrics.contains("vllm:generation_tokens_total{engine=\"0\",model_name=\"exact\"} 12\n"),
-        "{metrics}"
+        metrics
+            .contains("vllm:request_success_total{engine=\"0\",model_name=\"exact\",finished_reason=\"length\"} 1\n")
     );
-    assert!(metrics.contains("vllm:request_success_total{engine=\"0\",model_name=\"exact\",finished_reason=\"length\"} 1\n"));
     sim.stop().await;
 }
 
 #[tokio::test]
 async fn refusals_have_vllms_shape() {
-    let sim = start(SimConfig {
-        api_key: Some(ApiKey::new("k")),
-        ..fast()
-    })
-    .await;
+    let sim = start(SimConfig { api_key: Some(ApiKey::new("k")), ..fast() }).await;
     let mut seen = Vec::new();
     let mut ask = async |method: &str, path: &str, key: &str, body: &str| {
-        let request =
-            client().request(method.parse().unwrap(), format!("{}{path}", sim.base_url()));
-        let response = request
-            .bearer_auth(key)
-            .body(body.to_owned())
-            .send()
-            .await
-            .unwrap();
-        seen.push(format!(
-            "{} {}",
-            response.status().as_u16(),
-            response.text().await.unwrap()
-        ));
+        let request = client().request(method.parse().unwrap(), format!("{}{path}", sim.base_url()));
+        let response = request.bearer_auth(key).body(body.to_owned()).send().await.unwrap();
+        seen.push(format!("{} {}", response.status().as_u16(), response.text().await.unwrap()));
     };
     let chat = "/v1/chat/completions";
     ask("POST", chat, "wrong", "{}").await;
     ask("POST", chat, "k", "{").await;
     ask("POST", chat, "k", r#"{"model": "gpt", "messages": []}"#).await;
-    ask(
-        "POST",
-        chat,
-        "k",
-        r#"{"messages": [{"role": "user", "content": "x"}], "max_tokens": 2000000}"#,
-    )
-    .await;
+    ask("POST", chat, "k", r#"{"messages": [{"role": "user", "content": "x"}], "max_tokens": 2000000}"#).await;
     ask("GET", chat, "k", "").await;
     ask("GET", "/v2", "k", "").await;
     insta::assert_snapshot!(seen.join("\n"), @r#"
@@ -232,15 +171,7 @@ async fn refusals_have_vllms_shape() {
 
 #[tokio::test]
 async fn a_bad_configuration_does_not_start() {
-    let error = Sim::start(
-        SimConfig {
-            clock_factor: 0.0,
-            ..fast()
-        },
-        LOCAL,
-    )
-    .await
-    .unwrap_err();
+    let error = Sim::start(SimConfig { clock_factor: 0.0, ..fast() }, LOCAL).await.unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
 }
 

@@ -8,17 +8,11 @@ async fn the_log_has_the_truth_when_the_client_has_the_end() {
     let body = streamed(&sim, "t1", &chat("hello", 20)).await;
     let record = sim.log().record("t1").unwrap();
     assert_eq!(record.end, Some(End::Completed));
-    assert_eq!(
-        (record.output_tokens, record.chunks, record.prompt_tokens),
-        (20, 20, 136)
-    );
+    assert_eq!((record.output_tokens, record.chunks, record.prompt_tokens), (20, 20, 136));
     assert_eq!(text(&body).len(), 100);
     let received = record.received.simulated;
     for (step, chunk) in record.chunk_log.iter().enumerate() {
-        assert_eq!(
-            chunk.due,
-            received.after(Duration::from_millis(50 + 10 * step as u64))
-        );
+        assert_eq!(chunk.due, received.after(Duration::from_millis(50 + 10 * step as u64)));
         assert!(chunk.sent.simulated >= chunk.due, "chunk {step} was early");
     }
     assert_eq!(record.first_token, Some(record.chunk_log[0].sent));
@@ -28,23 +22,12 @@ async fn the_log_has_the_truth_when_the_client_has_the_end() {
 
 #[tokio::test]
 async fn several_tokens_per_chunk_add_up_to_the_usage() {
-    let config = SimConfig {
-        preset: "fast".to_owned(),
-        ..SimConfig::preset("exact-speculative").unwrap()
-    };
-    let sim = start(SimConfig {
-        clock_factor: 50.0,
-        ..config
-    })
-    .await;
+    let config = SimConfig { preset: "fast".to_owned(), ..SimConfig::preset("exact-speculative").unwrap() };
+    let sim = start(SimConfig { clock_factor: 50.0, ..config }).await;
     let body = streamed(&sim, "s", &chat("hello", 200)).await;
     let usages: Vec<u64> = events(&body)
         .iter()
-        .filter_map(|event| {
-            event
-                .pointer("/usage/completion_tokens")
-                .and_then(Value::as_u64)
-        })
+        .filter_map(|event| event.pointer("/usage/completion_tokens").and_then(Value::as_u64))
         .collect();
     assert!(usages.is_sorted());
     assert_eq!(usages.last(), Some(&200));
@@ -54,33 +37,21 @@ async fn several_tokens_per_chunk_add_up_to_the_usage() {
     // Role, finish and the final usage carry one too.
     assert_eq!(record.chunks + 3, usages.len() as u64);
     let metrics = get(&sim, "/metrics").await;
-    let drafts = format!(
-        "vllm:spec_decode_num_drafts_total{{engine=\"0\",model_name=\"exact\"}} {}\n",
-        record.chunks - 1
-    );
+    let drafts =
+        format!("vllm:spec_decode_num_drafts_total{{engine=\"0\",model_name=\"exact\"}} {}\n", record.chunks - 1);
     assert!(metrics.contains(&drafts), "{metrics}");
     sim.stop().await;
 }
 
 #[tokio::test]
 async fn equal_seeds_give_equal_streams() {
-    let config = SimConfig {
-        clock_factor: 200.0,
-        ..SimConfig::preset("reference").unwrap()
-    };
+    let config = SimConfig { clock_factor: 200.0, ..SimConfig::preset("reference").unwrap() };
     let mut chunks = Vec::new();
     for seed in [1, 1, 2] {
-        let sim = start(SimConfig {
-            seed,
-            ..config.clone()
-        })
-        .await;
+        let sim = start(SimConfig { seed, ..config.clone() }).await;
         let mut body = chat("hello", 60);
         let deltas = |body: &str| -> Vec<Value> {
-            events(body)
-                .iter()
-                .filter_map(|event| event.pointer("/choices/0/delta/content").cloned())
-                .collect()
+            events(body).iter().filter_map(|event| event.pointer("/choices/0/delta/content").cloned()).collect()
         };
         let first = deltas(&streamed(&sim, "d", &body).await);
         let again = deltas(&streamed(&sim, "d", &body).await);
@@ -96,12 +67,7 @@ async fn equal_seeds_give_equal_streams() {
 
 #[tokio::test]
 async fn the_model_ends_its_text_when_it_likes() {
-    let sim = start(SimConfig {
-        clock_factor: 500.0,
-        mean_output_tokens: 40,
-        ..fast()
-    })
-    .await;
+    let sim = start(SimConfig { clock_factor: 500.0, mean_output_tokens: 40, ..fast() }).await;
     let mut lengths = Vec::new();
     for seed in 0..8 {
         let mut body = chat("hello", 60);
@@ -109,11 +75,7 @@ async fn the_model_ends_its_text_when_it_likes() {
         body["seed"] = json!(seed);
         let answer = streamed(&sim, &format!("m{seed}"), &body).await;
         let length = sim.log().record(&format!("m{seed}")).unwrap().output_tokens;
-        let reason = if length < 60 {
-            "\"finish_reason\":\"stop\""
-        } else {
-            "\"finish_reason\":\"length\""
-        };
+        let reason = if length < 60 { "\"finish_reason\":\"stop\"" } else { "\"finish_reason\":\"length\"" };
         assert!(answer.contains(reason), "{length} {answer}");
         lengths.push(length);
     }
@@ -129,10 +91,7 @@ async fn a_second_request_of_a_document_hits_the_cache() {
     for (id, question, cached) in [("c1", "who?", 0), ("c2", "why?", 768)] {
         let body = streamed(&sim, id, &chat(&format!("{document}{question}"), 2)).await;
         let last = events(&body).pop().unwrap();
-        assert_eq!(
-            last["usage"]["prompt_tokens_details"]["cached_tokens"], cached,
-            "{id}"
-        );
+        assert_eq!(last["usage"]["prompt_tokens_details"]["cached_tokens"], cached, "{id}");
         assert_eq!(sim.log().record(id).unwrap().cached_tokens, cached, "{id}");
     }
     sim.stop().await;
@@ -140,65 +99,37 @@ async fn a_second_request_of_a_document_hits_the_cache() {
 
 #[tokio::test]
 async fn a_full_server_queues() {
-    let sim = start(SimConfig {
-        max_sequences: 1,
-        ..fast()
-    })
-    .await;
+    let sim = start(SimConfig { max_sequences: 1, ..fast() }).await;
     let (one, two) = (chat("one", 20), chat("two", 20));
     tokio::join!(streamed(&sim, "q1", &one), streamed(&sim, "q2", &two));
-    let mut records = [
-        sim.log().record("q1").unwrap(),
-        sim.log().record("q2").unwrap(),
-    ];
+    let mut records = [sim.log().record("q1").unwrap(), sim.log().record("q2").unwrap()];
     records.sort_by_key(|record| record.admitted);
     let last_due = records[0].chunk_log.last().unwrap().due;
-    assert_eq!(
-        records[1].admitted,
-        Some(last_due),
-        "the slot passes on at once"
-    );
+    assert_eq!(records[1].admitted, Some(last_due), "the slot passes on at once");
     assert!(records[1].queue_ns > records[0].queue_ns);
     sim.stop().await;
 }
 
 #[tokio::test]
 async fn a_client_that_leaves_frees_its_slot() {
-    let sim = start(SimConfig {
-        max_sequences: 1,
-        ..fast()
-    })
-    .await;
+    let sim = start(SimConfig { max_sequences: 1, ..fast() }).await;
     let mut stream = connect(&sim, &raw("gone", &chat("hello", 1_000_000))).await;
     read_until(&mut stream, "\"content\":\" ").await;
     drop(stream);
     let body = streamed(&sim, "next", &chat("hello", 3)).await;
     assert!(body.ends_with("data: [DONE]\n\n"));
     eventually(|| sim.log().record("gone").unwrap().end == Some(End::ClientLeft)).await;
-    assert!(
-        get(&sim, "/metrics")
-            .await
-            .contains("finished_reason=\"abort\"} 1\n")
-    );
+    assert!(get(&sim, "/metrics").await.contains("finished_reason=\"abort\"} 1\n"));
     sim.stop().await;
 }
 
 #[tokio::test]
 async fn a_client_that_does_not_read_is_given_up() {
-    let mut config = SimConfig {
-        clock_factor: 100_000.0,
-        recording: Recording::FirstAndLast,
-        ..fast()
-    };
+    let mut config = SimConfig { clock_factor: 100_000.0, recording: Recording::FirstAndLast, ..fast() };
     config.max_sequences = 1;
     let sim = start(config).await;
     let stream = connect(&sim, &raw("slow", &chat("hello", 1_000_000))).await;
-    eventually(|| {
-        sim.log()
-            .record("slow")
-            .is_some_and(|record| record.end == Some(End::ClientTooSlow))
-    })
-    .await;
+    eventually(|| sim.log().record("slow").is_some_and(|record| record.end == Some(End::ClientTooSlow))).await;
     drop(stream);
     sim.stop().await;
 }

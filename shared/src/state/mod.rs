@@ -1,5 +1,8 @@
 //! The one state machine of a run: agent, command line, browser and tests all fold the same events with it.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};

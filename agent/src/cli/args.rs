@@ -1,0 +1,230 @@
+//! What can be typed. The texts here are the manual: `speedmatrix --help`, `speedmatrix run --help` and so on.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+use speedmatrix_shared::{export::ExportFormat, plan::PlanDraft};
+
+const EXAMPLES: &str = "\
+Examples:
+  speedmatrix                                     serve the page on http://127.0.0.1:7878
+  speedmatrix serve --demo --open                 try it out: the page with a simulated server and a first run
+  speedmatrix run --target http://127.0.0.1:8000 --contexts 8K,16K --concurrency 1,2,4
+  speedmatrix export ID --format md               a run as a Markdown table
+
+Exit status:
+  0   done; every cell was measured
+  1   some cells failed
+  2   stopped before the end; what was measured is stored
+  64  the arguments can't be followed
+  69  the target can't be reached
+  74  the store, a file or a port can't be had";
+
+/// Measures how fast a served language model is, over context length and requests at once.
+///
+/// Without a command it serves the page: set up runs there, watch them live, look at finished ones.
+#[derive(Debug, Parser)]
+#[command(name = "speedmatrix", version, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: ServeArgs,
+}
+
+impl Arguments {
+    pub(super) fn command(self) -> Command {
+        self.command.unwrap_or(Command::Serve(self.serve))
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Serve the page and its interface (the default)
+    ///
+    /// The first line of its output is the page's address. Ctrl-C stops; a run that is being measured is ended first.
+    Serve(ServeArgs),
+    /// Measure once, in this terminal
+    ///
+    /// A row appears as each cell ends. Ctrl-C stops and keeps what was measured; a second one leaves at once.
+    ///
+    /// The run goes into the same store that an agent may be serving, whose page shows it live.
+    Run(Box<RunArgs>),
+    /// Start a simulated model server to try things on
+    ///
+    /// It speaks OpenAI's interface as vLLM does and counts what it sends. The first line of its output is its address.
+    Sim(SimArgs),
+    /// Watch a run of another agent in this terminal
+    ///
+    /// The address is the agent's, for the run that it measures now, or that of a run's page.
+    Watch(WatchArgs),
+    /// List the stored runs, newest first
+    ///
+    /// One line each: id, start, state, cells, name. It works beside an agent and changes nothing.
+    Runs(RunsArgs),
+    /// Write a run as a file
+    ///
+    /// It works beside an agent and changes nothing.
+    Export(ExportArgs),
+    /// Look at a server without measuring it
+    ///
+    /// Says what answers there: engine, version, model and limits.
+    Probe(ProbeArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct StoreArgs {
+    /// File that keeps the runs [default: runs.sqlite3 in the user's data folder]
+    #[arg(long, value_name = "PATH")]
+    pub(super) store: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ServeArgs {
+    /// Where to listen; port 0 takes a free one. Whoever reaches this address can start runs
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7878")]
+    pub(super) listen: SocketAddr,
+    #[command(flatten)]
+    pub(super) store: StoreArgs,
+    /// Open the page in the browser
+    #[arg(long)]
+    pub(super) open: bool,
+    /// Another name under which the page may be opened, for example behind a proxy; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(super) allow_host: Vec<String>,
+    /// Measure the simulated server once if the store holds no run yet
+    #[arg(long)]
+    pub(super) demo: bool,
+    /// Simulated seconds per real second of the built-in simulated server
+    #[arg(long, value_name = "X", default_value_t = super::serve::DEMO_CLOCK_FACTOR)]
+    pub(super) demo_clock_factor: f64,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    /// Address of the server, with or without /v1
+    #[arg(long, value_name = "URL")]
+    target: Option<String>,
+    /// Model to ask for [default: the first one the server offers]
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// Environment variable that holds the server's API key
+    #[arg(long, value_name = "VAR")]
+    pub(super) api_key_env: Option<String>,
+    /// Context lengths in tokens, for example 8K,16K
+    #[arg(long, value_name = "LIST")]
+    contexts: Option<String>,
+    /// Requests at once, for example 1,2,4
+    #[arg(long, value_name = "LIST")]
+    concurrency: Option<String>,
+    /// How long each cell is measured [default: 30s]
+    #[arg(long, value_name = "TIME")]
+    duration: Option<String>,
+    /// Most output tokens per request [default: 4096]
+    #[arg(long, value_name = "TOKENS")]
+    max_output: Option<String>,
+    /// Contexts of separate prefill cells, or none [default: from each context's first request]
+    #[arg(long, value_name = "LIST")]
+    prefill_contexts: Option<String>,
+    /// shared (one document, cached), unique (one per request at once, cached) or cold [default: shared]
+    #[arg(long, value_name = "MODE")]
+    prompts: Option<String>,
+    /// Seed of prompts and sampling [default: 0]
+    #[arg(long, value_name = "N")]
+    seed: Option<String>,
+    /// Name of the run [default: model and hardware]
+    #[arg(long, value_name = "TEXT")]
+    name: Option<String>,
+    /// Plan as a JSON file, its keys named as these options (max_output, …); options beside it win
+    #[arg(long, value_name = "FILE")]
+    pub(super) plan: Option<PathBuf>,
+    /// Print every event as one line of JSON instead of the table
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) store: StoreArgs,
+}
+
+impl RunArgs {
+    /// The plan file's content, or an empty plan, with the options put over it.
+    pub(super) fn over(&mut self, file: PlanDraft) -> PlanDraft {
+        let put = |option: &mut Option<String>, from_file: String| option.take().unwrap_or(from_file);
+        PlanDraft {
+            target: put(&mut self.target, file.target),
+            model: put(&mut self.model, file.model),
+            name: put(&mut self.name, file.name),
+            contexts: put(&mut self.contexts, file.contexts),
+            concurrency: put(&mut self.concurrency, file.concurrency),
+            prefill_contexts: put(&mut self.prefill_contexts, file.prefill_contexts),
+            duration: put(&mut self.duration, file.duration),
+            max_output: put(&mut self.max_output, file.max_output),
+            prompts: put(&mut self.prompts, file.prompts),
+            seed: put(&mut self.seed, file.seed),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SimArgs {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:0")]
+    pub(super) listen: SocketAddr,
+    /// What is simulated: a name that is none lists them
+    #[arg(long, value_name = "NAME", default_value = "reference")]
+    pub(super) preset: String,
+    /// Seed of its randomness [default: the preset's]
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u64>,
+    /// Simulated seconds per real second
+    #[arg(long, value_name = "X", default_value_t = 1.0)]
+    pub(super) clock_factor: f64,
+    /// Misbehaviour on purpose, for example stall-after:5,nth:3
+    #[arg(long, value_name = "RULES", default_value = "")]
+    pub(super) script: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct WatchArgs {
+    /// Address of the agent, or of one of its runs
+    #[arg(value_name = "URL")]
+    pub(super) url: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RunsArgs {
+    /// Print each run as one line of JSON
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) store: StoreArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExportArgs {
+    /// The run's id, as `runs` lists it; reference is the sample run
+    #[arg(value_name = "RUN")]
+    pub(super) run: String,
+    /// md (Markdown), csv or json
+    #[arg(long, value_name = "FORMAT", default_value = "md")]
+    pub(super) format: ExportFormat,
+    /// File to write; one that exists is not overwritten [default: the terminal]
+    #[arg(long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) store: StoreArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ProbeArgs {
+    /// Address of the server, with or without /v1
+    #[arg(value_name = "URL")]
+    pub(super) url: String,
+    /// Model to ask for [default: the first one the server offers]
+    #[arg(long, value_name = "NAME")]
+    pub(super) model: Option<String>,
+    /// Environment variable that holds the server's API key
+    #[arg(long, value_name = "VAR")]
+    pub(super) api_key_env: Option<String>,
+    #[command(flatten)]
+    pub(super) store: StoreArgs,
+}

@@ -1,0 +1,160 @@
+//! The command line: what was asked, and who does it.
+
+mod args;
+mod measure;
+mod read;
+mod serve;
+mod target;
+
+use std::{ffi::OsString, io, net::SocketAddr, path::PathBuf, process::ExitCode};
+
+use clap::{Parser as _, error::ErrorKind};
+use speedmatrix_shared::plan::PlanErrors;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::{
+    client::probe::ProbeError,
+    runs::StartError,
+    store::StoreError,
+    terminal::Terminal,
+    watch::{self, WatchError},
+};
+use args::{Arguments, Command};
+
+/// How the program ends: the numbers of `--help`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Done; everything was measured.
+    Done,
+    /// Some cells failed, or the run did.
+    SomeFailed,
+    /// Stopped before its end.
+    Cancelled,
+    /// The arguments can't be followed.
+    Usage,
+    /// The target, or the agent to watch, can't be reached.
+    Unreachable,
+    /// The store, a file or a port can't be had.
+    Unwritten,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::SomeFailed => 1,
+            Exit::Cancelled => 2,
+            Exit::Usage => 64,
+            Exit::Unreachable => 69,
+            Exit::Unwritten => 74,
+        })
+    }
+}
+
+/// Why a command was not carried out.
+#[derive(Debug, thiserror::Error)]
+enum CliError {
+    #[error("{0}")]
+    Usage(String),
+    #[error(transparent)]
+    Plan(#[from] PlanErrors),
+    #[error(transparent)]
+    Target(#[from] ProbeError),
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Watch(#[from] WatchError),
+    #[error(
+        "{address} is in use: stop the program that listens there, or choose another port with --listen 127.0.0.1:0"
+    )]
+    PortInUse { address: SocketAddr },
+    #[error("can't listen on {address} ({source}): choose an address of this machine with --listen")]
+    Listen { address: SocketAddr, source: io::Error },
+    #[error("the simulator can't start ({source}): choose another address with --listen")]
+    Simulator { source: io::Error },
+    #[error("{path} can't be written ({source}): choose another file with --output", path = path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("{0}")]
+    Output(#[from] io::Error),
+}
+
+impl CliError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Usage(_)
+            | Self::Plan(_)
+            | Self::Start(StartError::Plan(_))
+            | Self::Store(StoreError::NoSuchRun(_))
+            | Self::Watch(WatchError::Address(_)) => Exit::Usage,
+            Self::Target(_) | Self::Start(StartError::Target(_)) | Self::Watch(_) => Exit::Unreachable,
+            // Who reads the output has had enough.
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
+            _ => Exit::Unwritten,
+        }
+    }
+}
+
+/// A command that was understood.
+#[derive(Debug)]
+pub struct Wanted(Command);
+
+/// Reads the arguments. Help and version are printed here; so is what is wrong with the arguments.
+pub fn read(arguments: impl IntoIterator<Item = OsString>, terminal: &mut Terminal) -> Result<Wanted, Exit> {
+    let error = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => return Ok(Wanted(arguments.command())),
+        Err(error) => error,
+    };
+    let text = error.render().to_string();
+    Err(match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            terminal.line(text.trim_end()).map_or_else(|error| CliError::Output(error).exit(), |()| Exit::Done)
+        }
+        _ => {
+            terminal.hint(text.trim_end());
+            Exit::Usage
+        }
+    })
+}
+
+/// Carries out a command. What goes wrong is said in one sentence.
+pub async fn carry_out(wanted: Wanted, terminal: &mut Terminal) -> Exit {
+    let done = match wanted.0 {
+        Command::Serve(args) => serve::serve(args, terminal).await,
+        Command::Run(args) => measure::run(*args, terminal).await,
+        Command::Sim(args) => target::simulate(args, terminal).await,
+        Command::Probe(args) => target::probe_one(args, terminal).await,
+        Command::Watch(args) => watch::watch(&args.url, terminal).await.map(|()| Exit::Done).map_err(CliError::from),
+        Command::Runs(args) => read::list(args, terminal).await,
+        Command::Export(args) => read::export(args, terminal).await,
+    };
+    done.unwrap_or_else(|error| {
+        let exit = error.exit();
+        if exit != Exit::Done {
+            terminal.complain(&error.to_string());
+        }
+        exit
+    })
+}
+
+/// Ctrl-C, and the system's request to end. None gets lost between two calls.
+#[derive(Debug)]
+struct Interrupts {
+    pressed: Signal,
+    terminated: Signal,
+}
+
+impl Interrupts {
+    fn listen() -> io::Result<Self> {
+        Ok(Self { pressed: signal(SignalKind::interrupt())?, terminated: signal(SignalKind::terminate())? })
+    }
+
+    /// Until the next one.
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.pressed.recv() => {}
+            _ = self.terminated.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What looks at stored runs: `runs` and `export`. They work beside a serving agent and write nothing.
+
+use std::{fs::File, io::Write as _, path::PathBuf};
+
+use directories::ProjectDirs;
+use speedmatrix_shared::{
+    api::RunSummary,
+    event::{Origin, RunOutcome},
+    export::render,
+    format,
+    id::RunId,
+    sample,
+    state::RunStatus,
+};
+
+use super::{
+    CliError, Exit,
+    args::{ExportArgs, RunsArgs, StoreArgs},
+};
+use crate::{
+    store::{Access, Store},
+    terminal::{Terminal, printable},
+};
+
+impl StoreArgs {
+    /// The file that was named, or the default one.
+    pub(super) fn path(self) -> Result<PathBuf, CliError> {
+        if let Some(path) = self.store {
+            return Ok(path);
+        }
+        let folders = ProjectDirs::from("", "", "speedmatrix");
+        let folders = folders.ok_or_else(|| {
+            CliError::Usage("this user has no home folder to keep runs in: name a file with --store PATH".into())
+        })?;
+        Ok(folders.data_dir().join("runs.sqlite3"))
+    }
+}
+
+pub(super) async fn list(args: RunsArgs, terminal: &mut Terminal) -> Result<Exit, CliError> {
+    let store = Store::open(&args.store.path()?, Access::Read).await?;
+    let runs = store.list().await?;
+    if runs.is_empty() {
+        terminal.hint(&format!("no runs in {} yet: `speedmatrix run` makes one", store.path().display()));
+    }
+    for run in &runs {
+        let line = if args.json { serde_json::to_string(run).map_err(std::io::Error::from)? } else { line(run) };
+        terminal.line(&line)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// One run in one line, its id first.
+fn line(run: &RunSummary) -> String {
+    let status = match &run.status {
+        RunStatus::Running => "running",
+        RunStatus::Ended { outcome: RunOutcome::Finished } => "finished",
+        RunStatus::Ended { outcome: RunOutcome::Cancelled } => "cancelled",
+        RunStatus::Ended { outcome: RunOutcome::Failed { .. } } => "failed",
+        RunStatus::Ended { outcome: RunOutcome::Interrupted } => "interrupted",
+    };
+    let simulated = if matches!(run.origin, Some(Origin::Simulated { .. })) { "simulated: " } else { "" };
+    let best = match run.headline.best_total_tok_s {
+        Some(_) => format!("  best {} tok/s", format::rate(run.headline.best_total_tok_s)),
+        None => String::new(),
+    };
+    // A name is foreign text: it must not break the line or speak to the terminal.
+    let title = printable(&run.title);
+    let reason = match &run.status {
+        RunStatus::Ended { outcome: RunOutcome::Failed { reason } } => format!("  ({})", printable(reason)),
+        _ => String::new(),
+    };
+    let (started, done, cells) = (format::wall_time(run.started_unix_ms), run.cells_done, run.cells);
+    format!("{}  {started}  {status:<11}  {done}/{cells} cells  {simulated}{title}{best}{reason}", run.id)
+}
+
+pub(super) async fn export(args: ExportArgs, terminal: &mut Terminal) -> Result<Exit, CliError> {
+    let id: RunId = args.run.parse().map_err(|e| CliError::Usage(format!("{e}")))?;
+    let run = if id.as_str() == RunId::REFERENCE {
+        sample::reference()
+    } else {
+        Store::open(&args.store.path()?, Access::Read).await?.load(&id).await?
+    };
+    let text = render(&run, args.format);
+    let Some(path) = args.output else {
+        terminal.line(text.trim_end_matches('\n'))?;
+        return Ok(Exit::Done);
+    };
+    let written =
+        File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
+    written.map_err(|source| CliError::File { path, source })?;
+    Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_one_line() {
+        let reference = line(&speedmatrix_shared::facts::summary(&sample::reference()));
+        assert!(reference.starts_with("reference  "), "{reference}");
+        assert!(!reference.contains('\n'));
+    }
+}

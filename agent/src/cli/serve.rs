@@ -1,0 +1,136 @@
+//! `serve`: the page, its interface, and the built-in simulated server.
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    process::{Command, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+
+use axum::serve::ListenerExt as _;
+use speedmatrix_shared::{api::SavedTarget, plan::PlanDraft};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::{CliError, Exit, Interrupts, args::ServeArgs, target};
+use crate::{
+    runs::Runs,
+    server::{AllowedHosts, AppState, app},
+    sim::{SimConfig, SimThread},
+    store::{Access, Store},
+    terminal::Terminal,
+};
+
+/// Simulated seconds per real second of the built-in simulator: the whole demo matrix takes about a minute on two
+/// cores, and neither client nor simulator comes near their limits.
+pub(super) const DEMO_CLOCK_FACTOR: f64 = 40.0;
+/// The preset that the built-in simulator runs: the reference page's server.
+const DEMO_PRESET: &str = "reference";
+/// How long open connections may take to end.
+const CLOSE_LIMIT: Duration = Duration::from_secs(1);
+
+pub(super) async fn serve(args: ServeArgs, terminal: &mut Terminal) -> Result<Exit, CliError> {
+    let mut interrupts = Interrupts::listen()?;
+    let listener = listen(args.listen).await?;
+    let address = listener.local_addr().map_err(|source| CliError::Listen { address: args.listen, source })?;
+    let store = Store::open(&args.store.path()?, Access::Serve).await?;
+    let runs = Runs::new(store);
+    let simulator = start_simulator(args.demo_clock_factor).await?;
+    let demo = demo_target(&simulator);
+    let hosts = AllowedHosts::new(address, args.allow_host);
+    let app = app(AppState::new(Arc::clone(&runs), vec![demo.clone()], hosts));
+    let closing = CancellationToken::new();
+    // Small frames must not wait for each other.
+    let listener = listener.tap_io(|socket| drop(socket.set_nodelay(true)));
+    let server = axum::serve(listener, app).with_graceful_shutdown(closing.clone().cancelled_owned());
+    let mut server = tokio::spawn(server.into_future());
+    greet(address, terminal)?;
+    if args.open && !open_browser(&page_of(address)) {
+        terminal.hint("no browser could be started: open the address by hand");
+    }
+    if args.demo {
+        start_demo(&runs, demo, terminal).await?;
+    }
+    tokio::select! {
+        ended = &mut server => return ended.unwrap_or_else(|panic| Err(io::Error::other(panic)))
+            .map(|()| Exit::Done)
+            .map_err(|source| CliError::Listen { address, source }),
+        () = interrupts.next() => {}
+    }
+    terminal.hint("stopping; Ctrl-C again leaves at once");
+    let end = async {
+        runs.shutdown().await;
+        closing.cancel();
+        // Pages that stay open come back when there is an agent again.
+        drop(tokio::time::timeout(CLOSE_LIMIT, server).await);
+    };
+    tokio::select! {
+        () = end => {}
+        () = interrupts.next() => {}
+    }
+    Ok(Exit::Done)
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, CliError> {
+    TcpListener::bind(address).await.map_err(|source| match source.kind() {
+        io::ErrorKind::AddrInUse => CliError::PortInUse { address },
+        _ => CliError::Listen { address, source },
+    })
+}
+
+async fn start_simulator(clock_factor: f64) -> Result<SimThread, CliError> {
+    let mut config = SimConfig::preset(DEMO_PRESET).expect("the preset is one of the simulator's own");
+    config.clock_factor = clock_factor;
+    config.check().map_err(|e| CliError::Usage(format!("--demo-clock-factor: {e}")))?;
+    target::start(config, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await
+}
+
+/// The built-in simulator with a plan that fills the reference page's matrix.
+fn demo_target(simulator: &SimThread) -> SavedTarget {
+    let url = simulator.base_url();
+    let plan = PlanDraft {
+        target: url.clone(),
+        name: "Demo: simulated DeepSeek on two H200".into(),
+        contexts: "8K,16K,32K,64K,128K,256K,512K,1019K".into(),
+        concurrency: "1,2,4,8,16,32,64,128".into(),
+        duration: "10s".into(),
+        ..PlanDraft::default()
+    };
+    SavedTarget { name: "Built-in simulated server".into(), url, demo_plan: Some(plan) }
+}
+
+/// The first line is for people and programs: the address, and nothing before it.
+fn greet(address: SocketAddr, terminal: &mut Terminal) -> Result<(), CliError> {
+    terminal.line(&format!("listening on {}", page_of(address)))?;
+    if !address.ip().is_loopback() {
+        terminal.hint("whoever reaches this address can start and stop runs: keep it inside a trusted network");
+    }
+    terminal.hint("open it in a browser; Ctrl-C stops");
+    Ok(())
+}
+
+/// Where the page is: an agent that listens everywhere is found here too.
+fn page_of(address: SocketAddr) -> String {
+    format!("http://{address}")
+}
+
+async fn start_demo(runs: &Arc<Runs>, demo: SavedTarget, terminal: &mut Terminal) -> Result<(), CliError> {
+    if !runs.list().await?.is_empty() {
+        return Ok(());
+    }
+    let plan = demo.demo_plan.unwrap_or_default();
+    match runs.start(plan, None).await {
+        Ok(run) => terminal.hint(&format!("demo run {run} has started, against the simulated server")),
+        // The page is there all the same.
+        Err(error) => terminal.complain(&format!("the demo run did not start: {error}")),
+    }
+    Ok(())
+}
+
+fn open_browser(url: &str) -> bool {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let browser =
+        Command::new(program).arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    browser.is_ok()
+}

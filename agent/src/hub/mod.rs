@@ -1,0 +1,185 @@
+//! Where a running run's events are numbered, stored, folded and told, in this order.
+//!
+//! Joining late needs one thing only: under one lock, take the receiver *and* the state. What came before is in the
+//! state, what comes after is in the receiver, and nothing is in both.
+
+mod presence;
+mod subscription;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use speedmatrix_shared::{
+    event::{Envelope, RunEvent},
+    gauge::Gauge,
+    id::RunId,
+    state::{ApplyError, RunState, RunStatus},
+    units::Nanos,
+};
+use tokio::sync::{broadcast, watch};
+
+pub use presence::{Presence, Watching};
+pub use subscription::Subscription;
+
+use crate::{
+    clock::Clock,
+    store::{Store, StoreError},
+};
+
+/// Events that a listener may be behind before it gets a new snapshot instead.
+const EVENTS_KEPT: usize = 256;
+
+/// A running run, for all who listen.
+#[derive(Debug)]
+pub struct Hub {
+    id: RunId,
+    time: RunTime,
+    state: Mutex<RunState>,
+    events: broadcast::Sender<Arc<Envelope>>,
+    gauge: watch::Sender<Option<Gauge>>,
+}
+
+/// The run's clock, from `at_start` on.
+#[derive(Debug, Clone, Copy)]
+pub struct RunTime {
+    /// The run's time when `clock` started.
+    pub at_start: Nanos,
+    /// Counts from there.
+    pub clock: Clock,
+}
+
+impl RunTime {
+    fn now(self) -> Nanos {
+        self.at_start + self.clock.now()
+    }
+}
+
+impl Hub {
+    fn new(state: RunState, time: RunTime) -> Arc<Self> {
+        Arc::new(Self {
+            id: state.id.clone(),
+            time,
+            state: Mutex::new(state),
+            events: broadcast::Sender::new(EVENTS_KEPT),
+            gauge: watch::Sender::new(None),
+        })
+    }
+
+    /// Whose run it is.
+    pub fn id(&self) -> &RunId {
+        &self.id
+    }
+
+    /// All that happened so far.
+    pub fn state(&self) -> RunState {
+        self.lock().clone()
+    }
+
+    /// Whether the run is over.
+    pub fn is_over(&self) -> bool {
+        self.lock().status != RunStatus::Running
+    }
+
+    /// Where the latest gauge is put.
+    pub fn gauge(&self) -> watch::Sender<Option<Gauge>> {
+        self.gauge.clone()
+    }
+
+    /// All that happened so far, and all that comes after it.
+    fn join(&self) -> (RunState, broadcast::Receiver<Arc<Envelope>>) {
+        let state = self.lock();
+        (state.clone(), self.events.subscribe())
+    }
+
+    /// Folds and tells an event that is stored.
+    fn tell(&self, envelope: Envelope) -> Result<(), ApplyError> {
+        let mut state = self.lock();
+        state.apply(&envelope)?;
+        // Nobody listening is no error.
+        drop(self.events.send(Arc::new(envelope)));
+        Ok(())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, RunState> {
+        // `apply` either changes the state whole or not at all, so a panic elsewhere leaves it usable.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why an event was not told.
+#[derive(Debug, thiserror::Error)]
+pub enum TellError {
+    /// It could not be stored.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// It does not follow on the others.
+    #[error(transparent)]
+    Order(#[from] ApplyError),
+}
+
+/// The one who adds a run's events. There is one per run, so numbers have no gaps.
+#[derive(Debug)]
+pub struct Teller {
+    hub: Arc<Hub>,
+    store: Store,
+    next_seq: u64,
+}
+
+impl Teller {
+    /// Begins a run: `first` is its start event.
+    pub async fn begin(store: Store, id: RunId, first: RunEvent, clock: Clock) -> Result<Self, TellError> {
+        let envelope = Envelope { seq: 0, at: Nanos(0), event: first };
+        let state = RunState::start(id.clone(), &envelope)?;
+        store.append(&id, envelope).await?;
+        let hub = Hub::new(state, RunTime { at_start: Nanos(0), clock });
+        Ok(Self { hub, store, next_seq: 1 })
+    }
+
+    /// The run for those who listen.
+    pub fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    /// Numbers, stores, folds and tells an event.
+    pub async fn tell(&mut self, at: Nanos, event: RunEvent) -> Result<(), TellError> {
+        let envelope = Envelope { seq: self.next_seq, at, event };
+        self.store.append(&self.hub.id, envelope.clone()).await?;
+        self.next_seq += 1;
+        Ok(self.hub.tell(envelope)?)
+    }
+
+    /// Now, on the run's clock.
+    pub fn now(&self) -> Nanos {
+        self.hub.time.now()
+    }
+}
+
+/// Passes on a run that another process measures: what that process stores is told here.
+#[derive(Debug)]
+pub struct Follower {
+    hub: Arc<Hub>,
+    store: Store,
+}
+
+impl Follower {
+    /// Follows on from a loaded state.
+    pub fn new(store: Store, state: RunState, time: RunTime) -> Self {
+        Self { hub: Hub::new(state, time), store }
+    }
+
+    /// The run for those who listen.
+    pub fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    /// Tells what was stored since the last call.
+    pub async fn catch_up(&self) -> Result<(), TellError> {
+        let next_seq = self.hub.lock().next_seq;
+        for envelope in self.store.events_from(&self.hub.id, next_seq).await? {
+            self.hub.tell(envelope)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

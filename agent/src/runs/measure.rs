@@ -1,0 +1,170 @@
+//! One run: the thread that measures, and the task that tells what it says.
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    thread::available_parallelism,
+    time::Duration,
+};
+
+use speedmatrix_shared::{
+    event::{Origin, RunEvent, RunOutcome},
+    id::RunId,
+    plan::RunPlan,
+    target::TargetFacts,
+    units::Nanos,
+};
+use tokio::{
+    runtime::Handle,
+    sync::{mpsc, oneshot, watch},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{Active, Reserved, Runs, Slot, StartError, unix_ms};
+use crate::{
+    bench::{self, Job, Outlets, Patience},
+    client::Target,
+    clock::Clock,
+    hub::{TellError, Teller},
+};
+
+/// Facts that the measuring side may be ahead of the store.
+const WAITING_FACTS: usize = 256;
+/// Threads of the measuring runtime at most: 1,024 streams need no more.
+const MAX_WORKERS: usize = 8;
+/// How long the measuring runtime may take to let go of its sockets.
+const CLOSE_LIMIT: Duration = Duration::from_secs(1);
+
+/// Begins a run whose target answered.
+pub(super) async fn begin(
+    runs: &Arc<Runs>,
+    _place: &Reserved,
+    plan: RunPlan,
+    target: Target,
+    facts: TargetFacts,
+) -> Result<RunId, StartError> {
+    let clock = Clock::start().with_factor(facts.simulated.as_ref().map_or(1.0, |s| s.clock_factor));
+    let run: RunId = uuid::Uuid::now_v7().to_string().parse().expect("a UUID is lower-case letters, digits and dashes");
+    let started = RunEvent::RunStarted {
+        plan: plan.clone(),
+        started_unix_ms: unix_ms(),
+        tool: concat!("speedmatrix ", env!("CARGO_PKG_VERSION")).into(),
+    };
+    if !matches!(*runs.slot(), Slot::Starting) {
+        return Err(StartError::Stopping);
+    }
+    let mut teller = Teller::begin(runs.store.clone(), run.clone(), started, clock).await?;
+    teller.tell(teller.now(), RunEvent::Probed { facts: Box::new(facts.clone()), origin: origin(&facts) }).await?;
+    let (facts_in, facts_out) = mpsc::channel(WAITING_FACTS);
+    let stop = CancellationToken::new();
+    let (running, ended) = watch::channel(());
+    let hub = Arc::clone(teller.hub());
+    let outlets = Outlets { facts: facts_in, gauge: hub.gauge(), stop: stop.clone() };
+    *runs.slot() = Slot::Taken(Active { hub, stop: stop.clone(), ended });
+    let (patience, serving) = (Patience::default(), Handle::current());
+    let job = Job { plan, run: run.clone(), target, facts, clock, patience, serving };
+    let outcome = on_own_thread(move || measure(job, outlets));
+    let runs = Arc::clone(runs);
+    tokio::spawn(async move {
+        tell_all(teller, facts_out, outcome, stop).await;
+        let mut slot = runs.slot();
+        if matches!(&*slot, Slot::Taken(_)) {
+            *slot = Slot::Free;
+        }
+        drop(running);
+    });
+    Ok(run)
+}
+
+/// Stores and tells every fact, and at last how the run ended.
+async fn tell_all(
+    mut teller: Teller,
+    mut facts: mpsc::Receiver<(Nanos, RunEvent)>,
+    outcome: oneshot::Receiver<RunOutcome>,
+    stop: CancellationToken,
+) {
+    let mut untold: Option<TellError> = None;
+    while let Some((at, event)) = facts.recv().await {
+        // A fact that can't be stored is not told, so there is nothing to measure on for.
+        if untold.is_none()
+            && let Err(error) = teller.tell(at, event).await
+        {
+            tracing::error!("{error}");
+            stop.cancel();
+            untold = Some(error);
+        }
+    }
+    let outcome = match (untold, outcome.await) {
+        (Some(error), _) => RunOutcome::Failed { reason: error.to_string() },
+        (None, Ok(outcome)) => outcome,
+        (None, Err(_)) => RunOutcome::Failed { reason: "the measuring thread ended without a word".into() },
+    };
+    let at = teller.now();
+    if let Err(error) = teller.tell(at, RunEvent::RunFinished { outcome }).await {
+        tracing::error!("the end of the run could not be stored: {error}");
+    }
+}
+
+/// Works on a thread of its own. A panic there is a failed run, not the agent's end.
+fn on_own_thread(work: impl FnOnce() -> RunOutcome + Send + 'static) -> oneshot::Receiver<RunOutcome> {
+    let (sender, outcome) = oneshot::channel();
+    let guarded = move || {
+        let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+            let words = words(panic.as_ref());
+            RunOutcome::Failed { reason: format!("a fault in Speedmatrix ended the run ({words}): please report it") }
+        });
+        drop(sender.send(outcome));
+    };
+    // Without a thread the sender is dropped, which `tell_all` takes for a failed run.
+    if let Err(error) = std::thread::Builder::new().name("measure".into()).spawn(guarded) {
+        tracing::error!("no thread to measure on: {error}");
+    }
+    outcome
+}
+
+/// Measures on a runtime of its own, so that no browser can delay a stamp.
+fn measure(job: Job, outlets: Outlets) -> RunOutcome {
+    let workers = available_parallelism().map_or(1, |cores| cores.get().saturating_sub(1)).clamp(1, MAX_WORKERS);
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(workers).thread_name("measure").enable_all().build();
+    match runtime {
+        Ok(runtime) => {
+            let outcome = runtime.block_on(bench::run(job, outlets));
+            runtime.shutdown_timeout(CLOSE_LIMIT);
+            outcome
+        }
+        Err(error) => {
+            RunOutcome::Failed { reason: format!("no threads to measure on ({error}): close other programs") }
+        }
+    }
+}
+
+fn words(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
+}
+
+/// Where a run's numbers come from.
+fn origin(facts: &TargetFacts) -> Origin {
+    match &facts.simulated {
+        Some(simulated) => Origin::Simulated { clock_factor: simulated.clock_factor },
+        None => Origin::Measured,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_fault_while_measuring_is_a_failed_run() {
+        let check = async |work: fn() -> RunOutcome, wanted: &str| {
+            assert_eq!(format!("{:?}", on_own_thread(work).await.unwrap()), wanted);
+        };
+        check(|| RunOutcome::Finished, "Finished").await;
+        let said = "Failed { reason: \"a fault in Speedmatrix ended the run (broken): please report it\" }";
+        check(|| panic!("broken"), said).await;
+        check(|| panic!("bro{}", "ken"), said).await;
+    }
+}

@@ -1,0 +1,277 @@
+//! Where measuring and telling meet: starts runs, stops them, and gives each listener its feed.
+
+mod measure;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::{Duration, SystemTime},
+};
+
+use speedmatrix_shared::{
+    api::RunSummary,
+    event::Origin,
+    id::RunId,
+    plan::{PlanDraft, PlanErrors, RunPlan},
+    state::{RunState, RunStatus},
+    units::Nanos,
+};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    client::{
+        Target,
+        probe::{ProbeError, probe},
+    },
+    clock::Clock,
+    hub::{Follower, Hub, Presence, RunTime, Subscription, TellError},
+    secret::Secret,
+    store::{Store, StoreError},
+};
+
+/// How long a stop may take until the agent ends without it; the run's record then says that it was interrupted.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+/// How often a run that another process measures is looked up in the store.
+const FOLLOW_PERIOD: Duration = Duration::from_millis(500);
+
+/// Why a run did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The plan is wrong.
+    #[error(transparent)]
+    Plan(#[from] PlanErrors),
+    /// One run at a time, so that runs do not disturb each other.
+    #[error("{} is being measured and one run at a time keeps the numbers clean: wait for its end or stop it", name(.0.as_ref()))]
+    Busy(Option<RunId>),
+    /// The target does not answer as a model server does.
+    #[error(transparent)]
+    Target(#[from] ProbeError),
+    /// The run could not be stored.
+    #[error(transparent)]
+    Store(#[from] TellError),
+    /// The agent is about to end.
+    #[error("the agent is stopping: start it again first")]
+    Stopping,
+}
+
+fn name(run: Option<&RunId>) -> String {
+    run.map_or_else(|| "another run".into(), |run| format!("run {run}"))
+}
+
+/// Why a run was not stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum StopError {
+    /// It is over.
+    #[error("run {0} is over already")]
+    Over(RunId),
+    /// Another process measures it.
+    #[error("run {0} is measured by another process: stop it there, with Ctrl-C in its terminal")]
+    Elsewhere(RunId),
+    /// It is not in the store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// All runs of this agent.
+#[derive(Debug)]
+pub struct Runs {
+    store: Store,
+    presence: Arc<Presence>,
+    slot: Mutex<Slot>,
+    followed: Mutex<BTreeMap<RunId, Weak<Hub>>>,
+}
+
+/// The place for the one run that is being measured.
+#[derive(Debug)]
+enum Slot {
+    Free,
+    /// Its target is being looked at.
+    Starting,
+    Taken(Active),
+    /// Nothing starts any more.
+    Closed,
+}
+
+/// A run that is being measured.
+#[derive(Debug, Clone)]
+struct Active {
+    hub: Arc<Hub>,
+    stop: CancellationToken,
+    ended: watch::Receiver<()>,
+}
+
+impl Active {
+    /// Until its last event is told.
+    async fn end(mut self) {
+        // The sender is never used: it is dropped at the end.
+        while self.ended.changed().await.is_ok() {}
+    }
+}
+
+/// The place is kept while this lives, and free again after it unless a run took it.
+struct Reserved(Arc<Runs>);
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let mut slot = self.0.slot();
+        if matches!(*slot, Slot::Starting) {
+            *slot = Slot::Free;
+        }
+    }
+}
+
+impl Runs {
+    /// Runs that are kept in `store`.
+    pub fn new(store: Store) -> Arc<Self> {
+        Arc::new(Self {
+            store,
+            presence: Arc::default(),
+            slot: Mutex::new(Slot::Free),
+            followed: Mutex::new(BTreeMap::new()),
+        })
+    }
+
+    /// Checks the plan, looks at its target and starts to measure it. The run goes on by itself.
+    pub async fn start(self: &Arc<Self>, draft: PlanDraft, key: Option<Secret>) -> Result<RunId, StartError> {
+        let plan = RunPlan::try_from(draft)?;
+        let reserved = self.reserve()?;
+        let target = Target { url: plan.target().clone(), key };
+        let facts = probe(&target, plan.model()).await?;
+        let runs = Arc::clone(self);
+        // From here on the run exists, even if who asked for it has gone.
+        let begun = tokio::spawn(async move { measure::begin(&runs, &reserved, plan, target, facts).await });
+        begun.await.unwrap_or_else(|_the_runtime_ends| Err(StartError::Stopping))
+    }
+
+    fn reserve(self: &Arc<Self>) -> Result<Reserved, StartError> {
+        let mut slot = self.slot();
+        match &*slot {
+            Slot::Free => *slot = Slot::Starting,
+            Slot::Starting => return Err(StartError::Busy(None)),
+            Slot::Taken(active) => return Err(StartError::Busy(Some(active.hub.id().clone()))),
+            Slot::Closed => return Err(StartError::Stopping),
+        }
+        Ok(Reserved(Arc::clone(self)))
+    }
+
+    /// Asks a run to stop; what is measured stays. Its end is told like everything else.
+    pub async fn stop(&self, run: &RunId) -> Result<(), StopError> {
+        if let Some(active) = self.active().filter(|active| active.hub.id() == run) {
+            active.stop.cancel();
+            return Ok(());
+        }
+        match self.store.load(run).await?.status {
+            RunStatus::Running => Err(StopError::Elsewhere(run.clone())),
+            RunStatus::Ended { .. } => Err(StopError::Over(run.clone())),
+        }
+    }
+
+    /// Waits for the end of a run that this process measures.
+    pub async fn ended(&self, run: &RunId) {
+        if let Some(active) = self.active().filter(|active| active.hub.id() == run) {
+            active.end().await;
+        }
+    }
+
+    /// Starts nothing more, stops the run that is being measured and finishes its record; gives up after ten seconds.
+    pub async fn shutdown(&self) {
+        let active = self.active();
+        if active.is_none() {
+            *self.slot() = Slot::Closed;
+        }
+        let Some(active) = active else { return };
+        active.stop.cancel();
+        let run = active.hub.id().clone();
+        if tokio::time::timeout(STOP_LIMIT, active.end()).await.is_err() {
+            tracing::warn!("run {run} did not stop in time");
+        }
+        *self.slot() = Slot::Closed;
+    }
+
+    /// All stored runs: running ones first, then newest first.
+    pub async fn list(&self) -> Result<Vec<RunSummary>, StoreError> {
+        self.store.list().await
+    }
+
+    /// A run as it is now.
+    pub async fn state(&self, run: &RunId) -> Result<RunState, StoreError> {
+        match self.active().filter(|active| active.hub.id() == run) {
+            Some(active) => Ok(active.hub.state()),
+            None => self.store.load(run).await,
+        }
+    }
+
+    /// A feed of a run, running or not.
+    pub async fn subscribe(&self, run: &RunId) -> Result<Subscription, StoreError> {
+        if let Some(active) = self.active().filter(|active| active.hub.id() == run) {
+            return Ok(Subscription::live(active.hub, &self.presence));
+        }
+        let state = self.store.load(run).await?;
+        Ok(match state.status {
+            RunStatus::Running => Subscription::live(self.follow(state), &self.presence),
+            RunStatus::Ended { .. } => self.show(state),
+        })
+    }
+
+    /// A feed of a run that is over.
+    pub fn show(&self, state: RunState) -> Subscription {
+        Subscription::still(state, &self.presence)
+    }
+
+    /// Follows a run that another process measures, as long as anybody listens.
+    fn follow(&self, state: RunState) -> Arc<Hub> {
+        let mut hubs = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        hubs.retain(|_, hub| hub.strong_count() > 0);
+        if let Some(hub) = hubs.get(&state.id).and_then(Weak::upgrade) {
+            return hub;
+        }
+        let time = time_of(&state);
+        let id = state.id.clone();
+        let follower = Follower::new(self.store.clone(), state, time);
+        let hub = Arc::clone(follower.hub());
+        hubs.insert(id, Arc::downgrade(&hub));
+        tokio::spawn(keep_up(follower));
+        hub
+    }
+
+    fn active(&self) -> Option<Active> {
+        match &*self.slot() {
+            Slot::Taken(active) => Some(active.clone()),
+            _ => None,
+        }
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Slot> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn keep_up(follower: Follower) {
+    let mut period = tokio::time::interval(FOLLOW_PERIOD);
+    // One reference is the follower's own: the others listen.
+    while Arc::strong_count(follower.hub()) > 1 && !follower.hub().is_over() {
+        period.tick().await;
+        if let Err(error) = follower.catch_up().await {
+            tracing::warn!("run {} is not followed any more: {error}", follower.hub().id());
+            return;
+        }
+    }
+}
+
+/// The clock of a run that another process of this machine measures, from the wall time at which it began.
+fn time_of(state: &RunState) -> RunTime {
+    let factor = match state.origin {
+        Some(Origin::Simulated { clock_factor }) => clock_factor,
+        _ => 1.0,
+    };
+    let clock = Clock::start().with_factor(factor);
+    let so_far = Duration::from_millis(unix_ms().saturating_sub(state.started_unix_ms));
+    RunTime { at_start: Nanos(clock.length(so_far).0.max(state.at.0)), clock }
+}
+
+/// Wall time, milliseconds since 1970 UTC.
+pub fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

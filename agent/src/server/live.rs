@@ -1,0 +1,80 @@
+//! The live socket of a run: `Hello`, `Snapshot`, then what the subscription hears.
+
+use std::time::{Duration, Instant};
+
+use axum::{
+    extract::{
+        Path, State, WebSocketUpgrade,
+        ws::{Message, WebSocket, rejection::WebSocketUpgradeRejection},
+    },
+    response::Response,
+};
+use bytes::Bytes;
+use speedmatrix_shared::{
+    api::{PROTOCOL, ServerMessage},
+    id::RunId,
+};
+
+use super::{AppState, error::Refusal};
+use crate::hub::Subscription;
+
+/// A client that takes longer for one message is let go; it comes back for a snapshot.
+const SEND_LIMIT: Duration = Duration::from_secs(10);
+/// A client that answers no ping for so long has gone without a word, as when its network did.
+const SILENCE_LIMIT: Duration = Duration::from_secs(30);
+/// Clients have nothing to say here, so nothing large is read from them.
+const MAX_INCOMING_BYTES: usize = 4 * 1_024;
+
+pub(super) async fn upgrade(
+    State(app): State<AppState>,
+    Path(id): Path<String>,
+    socket: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, Refusal> {
+    let id: RunId = id.parse()?;
+    let socket = socket.map_err(|e| Refusal::new(e.status(), "websocket_expected", e.body_text()))?;
+    let subscription = if id.as_str() == RunId::REFERENCE {
+        app.runs.show(app.reference.as_ref().clone())
+    } else {
+        app.runs.subscribe(&id).await?
+    };
+    let socket = socket.max_message_size(MAX_INCOMING_BYTES).max_frame_size(MAX_INCOMING_BYTES);
+    Ok(socket.on_upgrade(move |socket| tell(socket, subscription)))
+}
+
+/// Tells until the client goes or is too slow.
+async fn tell(mut socket: WebSocket, mut subscription: Subscription) {
+    let hello = ServerMessage::Hello { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").into() };
+    if send(&mut socket, &hello).await.is_none() {
+        return;
+    }
+    let mut heard = Instant::now();
+    loop {
+        let message = tokio::select! {
+            message = subscription.next() => message,
+            incoming = socket.recv() => match incoming {
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                // What a client says is not asked for, but it lives.
+                Some(Ok(_)) => {
+                    heard = Instant::now();
+                    continue;
+                }
+            },
+        };
+        if heard.elapsed() > SILENCE_LIMIT || send(&mut socket, &message).await.is_none() {
+            return;
+        }
+    }
+}
+
+async fn send(socket: &mut WebSocket, message: &ServerMessage) -> Option<()> {
+    let text = serde_json::to_string(message).ok()?;
+    let all = async {
+        socket.send(Message::text(text)).await?;
+        // Presence comes every few seconds, and so does the question whether anybody is there.
+        match message {
+            ServerMessage::Presence { .. } => socket.send(Message::Ping(Bytes::new())).await,
+            _ => Ok(()),
+        }
+    };
+    tokio::time::timeout(SEND_LIMIT, all).await.ok()?.ok()
+}

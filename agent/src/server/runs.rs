@@ -1,0 +1,83 @@
+//! Lists, shows, starts and stops runs, and looks at targets.
+
+use axum::{
+    Json,
+    extract::{Path, State},
+    http::StatusCode,
+    response::{IntoResponse as _, Response},
+};
+use speedmatrix_shared::{
+    api::{Info, PROTOCOL, ProbeRequest, RunSummary, StartRun, Started},
+    id::RunId,
+    plan::draft::parse_target,
+    state::RunState,
+    target::TargetFacts,
+};
+
+use super::{
+    AppState,
+    error::{Body, Refusal},
+};
+use crate::{
+    client::{Target, probe},
+    runs::unix_ms,
+    secret::Secret,
+};
+
+pub(super) async fn info(State(app): State<AppState>) -> Json<Info> {
+    Json(Info {
+        protocol: PROTOCOL,
+        version: env!("CARGO_PKG_VERSION").into(),
+        now_unix_ms: unix_ms(),
+        targets: app.targets.to_vec(),
+    })
+}
+
+pub(super) async fn list(State(app): State<AppState>) -> Result<Json<Vec<RunSummary>>, Refusal> {
+    Ok(Json(app.runs.list().await?))
+}
+
+pub(super) async fn state(State(app): State<AppState>, Path(id): Path<String>) -> Result<Response, Refusal> {
+    Ok(Json(app.run(&id).await?).into_response())
+}
+
+pub(super) async fn start(
+    State(app): State<AppState>,
+    Body(request): Body<StartRun>,
+) -> Result<(StatusCode, Json<Started>), Refusal> {
+    let key = request.api_key.as_deref().and_then(Secret::new);
+    let id = app.runs.start(request.plan, key).await?;
+    Ok((StatusCode::CREATED, Json(Started { id })))
+}
+
+pub(super) async fn stop(State(app): State<AppState>, Path(id): Path<String>) -> Result<StatusCode, Refusal> {
+    let id: RunId = id.parse()?;
+    if id.as_str() == RunId::REFERENCE {
+        return Err(Refusal::new(
+            StatusCode::CONFLICT,
+            "run_over",
+            "the sample run can't be stopped: it is a finished page",
+        ));
+    }
+    app.runs.stop(&id).await?;
+    Ok(StatusCode::ACCEPTED)
+}
+
+pub(super) async fn probe(Body(request): Body<ProbeRequest>) -> Result<Json<TargetFacts>, Refusal> {
+    let wrong = |message| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "target_invalid", message);
+    let url = parse_target(&request.target).map_err(wrong)?;
+    let target = Target { url, key: request.api_key.as_deref().and_then(Secret::new) };
+    let facts = probe::probe(&target, None).await;
+    Ok(Json(facts.map_err(|e| Refusal::new(StatusCode::BAD_GATEWAY, "target_unreachable", e))?))
+}
+
+impl AppState {
+    /// A run by the id in the path: a stored one, or the sample.
+    pub(super) async fn run(&self, id: &str) -> Result<RunState, Refusal> {
+        let id: RunId = id.parse()?;
+        if id.as_str() == RunId::REFERENCE {
+            return Ok(self.reference.as_ref().clone());
+        }
+        Ok(self.runs.state(&id).await?)
+    }
+}

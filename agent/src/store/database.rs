@@ -1,0 +1,341 @@
+//! The open file: statements, and the fold of the runs that this process writes.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Display,
+    fs::DirBuilder,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, Transaction, params};
+use speedmatrix_shared::{
+    api::{Headline, RunSummary},
+    event::{Envelope, RunEvent, RunOutcome},
+    facts::summary as summary_of,
+    id::{CellId, RunId},
+    state::{Applied, RunState, RunStatus},
+    stats::{cell::CellResult, summary::Summary},
+    units::Nanos,
+};
+
+use super::{
+    Access, MAX_EVENT_BYTES,
+    error::{StoreError, explain},
+    lock::{self, Lock},
+    schema,
+};
+
+/// How long a statement waits for another process that writes.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The file and what is known about the runs in it.
+#[derive(Debug)]
+pub(super) struct Database {
+    connection: Connection,
+    path: PathBuf,
+    access: Access,
+    writing: BTreeMap<RunId, Writing>,
+    _serving: Option<Lock>,
+}
+
+/// A run that this process adds to.
+#[derive(Debug)]
+struct Writing {
+    state: RunState,
+    lock: Lock,
+}
+
+impl Database {
+    pub(super) fn open(path: &Path, access: Access) -> Result<Self, StoreError> {
+        let explain = |e| explain(path, e);
+        let serving = match access {
+            Access::Read => None,
+            Access::Measure => {
+                make_folder(path)?;
+                None
+            }
+            Access::Serve => {
+                make_folder(path)?;
+                let lock = Lock::take(lock::of_store(path)).map_err(|source| unopened(path, source))?;
+                Some(lock.ok_or_else(|| StoreError::InUse { path: path.to_owned() })?)
+            }
+        };
+        let connection = if access == Access::Read && !path.exists() {
+            schema::empty().map_err(explain)?
+        } else {
+            let flags = match access {
+                Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
+                _ => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+            };
+            let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let mut connection = Connection::open_with_flags(path, flags).map_err(explain)?;
+            connection.busy_timeout(BUSY_TIMEOUT).map_err(explain)?;
+            schema::prepare(&mut connection, path, access)?;
+            connection
+        };
+        let mut database =
+            Self { connection, path: path.to_owned(), access, writing: BTreeMap::new(), _serving: serving };
+        database.end_dead_runs()?;
+        Ok(database)
+    }
+
+    pub(super) fn append(&mut self, run: &RunId, envelope: &Envelope) -> Result<(), StoreError> {
+        let json = serde_json::to_string(&envelope.event).map_err(|e| refused(run, e))?;
+        if json.len() > MAX_EVENT_BYTES {
+            return Err(refused(run, format!("{} bytes are more than the {MAX_EVENT_BYTES} allowed", json.len())));
+        }
+        let (lock, state) = match self.writing.remove(run) {
+            Some(writing) => (writing.lock, Some(writing.state)),
+            None => (self.lock_run(run)?, self.known(run)?),
+        };
+        let written = self.write_next(run, state.as_ref(), envelope, &json);
+        match (&written, state) {
+            (Ok(next), _) if next.status == RunStatus::Running => {
+                self.writing.insert(run.clone(), Writing { state: next.clone(), lock });
+            }
+            (Err(_), Some(state)) => drop(self.writing.insert(run.clone(), Writing { state, lock })),
+            (Ok(_), _) | (Err(_), None) => lock.finish(),
+        }
+        written.map(drop)
+    }
+
+    fn write_next(
+        &mut self,
+        run: &RunId,
+        state: Option<&RunState>,
+        envelope: &Envelope,
+        json: &str,
+    ) -> Result<RunState, StoreError> {
+        let next = match state {
+            None => RunState::start(run.clone(), envelope).map_err(|e| refused(run, e))?,
+            Some(state) => {
+                let mut next = state.clone();
+                if next.apply(envelope).map_err(|e| refused(run, e))? == Applied::Known {
+                    return Err(refused(run, format!("event {} is there already", envelope.seq)));
+                }
+                next
+            }
+        };
+        write(&mut self.connection, &next, envelope, json).map_err(|e| explain(&self.path, e))?;
+        Ok(next)
+    }
+
+    /// The state of a run that is in the file.
+    fn known(&self, run: &RunId) -> Result<Option<RunState>, StoreError> {
+        match self.load(run) {
+            Ok(state) => Ok(Some(state)),
+            Err(StoreError::NoSuchRun(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn lock_run(&self, run: &RunId) -> Result<Lock, StoreError> {
+        let lock = Lock::take(lock::of_run(&self.path, run)).map_err(|source| unopened(&self.path, source))?;
+        lock.ok_or_else(|| refused(run, "another process measures it"))
+    }
+
+    pub(super) fn list(&mut self) -> Result<Vec<RunSummary>, StoreError> {
+        self.end_dead_runs()?;
+        let sql = "SELECT id, started_unix_ms, summary, damage FROM runs ORDER BY ended, started_unix_ms DESC, id DESC";
+        let read = |row: &Row<'_>| {
+            let listed: (String, i64, String, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+            Ok(listed)
+        };
+        let rows: Vec<_> = self
+            .connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_map([], read)?.collect())
+            .map_err(|e| explain(&self.path, e))?;
+        Ok(rows.into_iter().filter_map(|row| self.listed(row)).collect())
+    }
+
+    /// A line of the list. A summary that can't be read is made again from the events.
+    fn listed(&self, (id, started, summary, damage): (String, i64, String, Option<String>)) -> Option<RunSummary> {
+        // A name that is none can't be asked for either, so the run is not shown.
+        let id: RunId = id.parse().ok()?;
+        let started_unix_ms = u64::try_from(started).unwrap_or(0);
+        if let Some(detail) = damage {
+            return Some(damaged_line(id, started_unix_ms, detail));
+        }
+        match serde_json::from_str(&summary) {
+            Ok(summary) => Some(summary),
+            Err(_) => Some(match self.load(&id) {
+                Ok(state) => summary_of(&state),
+                Err(error) => damaged_line(id, started_unix_ms, error.to_string()),
+            }),
+        }
+    }
+
+    pub(super) fn load(&self, run: &RunId) -> Result<RunState, StoreError> {
+        let folded = self.events_from(run, 0).and_then(|events| {
+            let state = RunState::fold(run.clone(), &events).map_err(|e| damaged(run, e))?;
+            state.ok_or_else(|| damaged(run, "it has no events"))
+        });
+        if let (Err(StoreError::DamagedRun { detail, .. }), Access::Serve) = (&folded, self.access) {
+            // From now on the list says it too.
+            self.connection
+                .execute("UPDATE runs SET damage = ?2 WHERE id = ?1", params![run.as_str(), detail])
+                .map_err(|e| explain(&self.path, e))?;
+        }
+        folded
+    }
+
+    pub(super) fn events_from(&self, run: &RunId, from_seq: u64) -> Result<Vec<Envelope>, StoreError> {
+        let explain = |e| explain(&self.path, e);
+        let known: Option<i64> = self
+            .connection
+            .query_row("SELECT 1 FROM runs WHERE id = ?1", [run.as_str()], |row| row.get(0))
+            .optional()
+            .map_err(explain)?;
+        if known.is_none() {
+            return Err(StoreError::NoSuchRun(run.clone()));
+        }
+        let sql = "SELECT seq, at, CASE WHEN length(json) <= ?3 THEN json END FROM events \
+                   WHERE run = ?1 AND seq >= ?2 ORDER BY seq";
+        let read = |row: &Row<'_>| {
+            let stored: (i64, i64, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            Ok(stored)
+        };
+        let rows: Vec<_> = self
+            .connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| {
+                statement
+                    .query_map(params![run.as_str(), whole(from_seq), whole(MAX_EVENT_BYTES as u64)], read)?
+                    .collect()
+            })
+            .map_err(explain)?;
+        rows.into_iter().map(|row| envelope(run, row)).collect()
+    }
+
+    /// Ends the runs whose process is gone; only the agent that serves the store may say so.
+    fn end_dead_runs(&mut self) -> Result<(), StoreError> {
+        if self.access != Access::Serve {
+            return Ok(());
+        }
+        let open: Vec<String> = self
+            .connection
+            .prepare_cached("SELECT id FROM runs WHERE ended = 0 AND damage IS NULL")
+            .and_then(|mut statement| statement.query_map([], |row| row.get(0))?.collect())
+            .map_err(|e| explain(&self.path, e))?;
+        for run in open.iter().filter_map(|id| id.parse::<RunId>().ok()) {
+            if self.writing.contains_key(&run) {
+                continue;
+            }
+            let lock = Lock::take(lock::of_run(&self.path, &run)).map_err(|source| unopened(&self.path, source))?;
+            let Some(lock) = lock else { continue };
+            // Its last words may have come between the list and the lock.
+            let state = match self.load(&run) {
+                Ok(state) if state.status == RunStatus::Running => state,
+                Ok(_) | Err(StoreError::DamagedRun { .. }) => {
+                    lock.finish();
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let event = RunEvent::RunFinished { outcome: RunOutcome::Interrupted };
+            let envelope = Envelope { seq: state.next_seq, at: state.at, event };
+            self.writing.insert(run.clone(), Writing { state, lock });
+            self.append(&run, &envelope)?;
+        }
+        Ok(())
+    }
+}
+
+fn write(connection: &mut Connection, state: &RunState, envelope: &Envelope, json: &str) -> rusqlite::Result<()> {
+    let summary = summary_of(state);
+    let summary = serde_json::to_string(&summary).map_err(|e| rusqlite::Error::ToSqlConversionFailure(e.into()))?;
+    let ended = i64::from(state.status != RunStatus::Running);
+    let run = state.id.as_str();
+    let change = connection.transaction()?;
+    change
+        .prepare_cached(
+            "INSERT INTO runs (id, started_unix_ms, ended, summary) VALUES (?1, ?2, ?3, ?4) \
+             ON CONFLICT (id) DO UPDATE SET ended = excluded.ended, summary = excluded.summary",
+        )?
+        .execute(params![run, whole(state.started_unix_ms), ended, summary])?;
+    change.prepare_cached("INSERT INTO events (run, seq, at, json) VALUES (?1, ?2, ?3, ?4)")?.execute(params![
+        run,
+        whole(envelope.seq),
+        whole(envelope.at.0),
+        json
+    ])?;
+    if let RunEvent::CellFinished { cell, result } = &envelope.event {
+        write_cell(&change, run, *cell, result)?;
+    }
+    change.commit()
+}
+
+fn write_cell(change: &Transaction<'_>, run: &str, cell: CellId, result: &CellResult) -> rusqlite::Result<()> {
+    let stats = &result.stats;
+    let median = |summary: &Option<Summary>| summary.as_ref().map(|s| s.p50);
+    change
+        .prepare_cached("INSERT OR REPLACE INTO cells VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?
+        .execute(params![
+            run,
+            cell.to_string(),
+            whole(cell.context.tokens()),
+            cell.concurrency.get(),
+            result.status.label(),
+            stats.total_tok_s,
+            median(&stats.per_request_tok_s),
+            median(&stats.ttft_s),
+            median(&stats.time_between_tokens_s),
+        ])
+        .map(drop)
+}
+
+fn envelope(run: &RunId, (seq, at, json): (i64, i64, Option<String>)) -> Result<Envelope, StoreError> {
+    let json = json.ok_or_else(|| damaged(run, format!("event {seq} is larger than {MAX_EVENT_BYTES} bytes")))?;
+    let event = serde_json::from_str(&json).map_err(|e| damaged(run, format!("event {seq}: {e}")))?;
+    let positive = |number: i64| {
+        u64::try_from(number).map_err(|_below_zero| damaged(run, format!("event {seq} has the number {number}")))
+    };
+    Ok(Envelope { seq: positive(seq)?, at: Nanos(positive(at)?), event })
+}
+
+/// The line of a run that can't be read.
+fn damaged_line(id: RunId, started_unix_ms: u64, detail: String) -> RunSummary {
+    RunSummary {
+        id,
+        title: "Damaged record".into(),
+        engine: String::new(),
+        started_unix_ms,
+        elapsed_s: 0.0,
+        status: RunStatus::Ended { outcome: RunOutcome::Failed { reason: detail } },
+        origin: None,
+        cells_done: 0,
+        cells: 0,
+        flagged: 0,
+        headline: Headline::default(),
+        mini: Vec::new(),
+    }
+}
+
+/// A number as SQLite holds it. Numbers, sizes and times of runs stay far below 2^63.
+fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn make_folder(path: &Path) -> Result<(), StoreError> {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|source| unopened(path, source))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn unopened(path: &Path, source: std::io::Error) -> StoreError {
+    StoreError::Open { path: path.to_owned(), source }
+}
+
+fn refused(run: &RunId, detail: impl Display) -> StoreError {
+    StoreError::Refused { run: run.clone(), detail: detail.to_string() }
+}
+
+fn damaged(run: &RunId, detail: impl Display) -> StoreError {
+    StoreError::DamagedRun { run: run.clone(), detail: detail.to_string() }
+}

@@ -1,0 +1,136 @@
+//! What can be wrong with the store, each as one sentence that says what to do.
+
+use std::{io, path::PathBuf};
+
+use rusqlite::ErrorCode;
+use speedmatrix_shared::id::RunId;
+
+/// Why the store did not do what was asked. Nothing was overwritten.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The file is not SQLite's, or parts of it are not.
+    #[error(
+        "the store {path} is damaged ({detail}) and was left as it is: move it away, or choose another file with --store"
+    )]
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+        /// What SQLite said.
+        detail: String,
+    },
+    /// A later version of this program wrote it.
+    #[error(
+        "the store {path} was made by a newer Speedmatrix (schema {found}, this one knows {known}): update \
+         Speedmatrix, or choose another file with --store"
+    )]
+    Newer {
+        /// Which file.
+        path: PathBuf,
+        /// Its schema.
+        found: i64,
+        /// The newest schema known here.
+        known: i64,
+    },
+    /// An earlier version wrote it and it was opened only to look.
+    #[error(
+        "the store {path} was made by an older Speedmatrix (schema {found}, this one writes {known}): start \
+         `speedmatrix serve` once, which brings it up to date"
+    )]
+    Older {
+        /// Which file.
+        path: PathBuf,
+        /// Its schema.
+        found: i64,
+        /// The schema of this version.
+        known: i64,
+    },
+    /// It is a database, but not ours.
+    #[error("{path} is the database of another program: choose another file with --store")]
+    Foreign {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// It can't be written.
+    #[error("the store {path} can't be written: make it writable for this user, or choose another file with --store")]
+    ReadOnly {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// Another agent serves it.
+    #[error("another agent serves the store {path}: open its page, stop it, or choose another file with --store")]
+    InUse {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// The file, its folder or a lock beside it can't be made or opened.
+    #[error("the store {path} can't be opened ({source}): check the folder, or choose another file with --store")]
+    Open {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The disk is full.
+    #[error("the disk that holds the store {path} is full: free some space, then measure again")]
+    Full {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// There is no such run.
+    #[error("there is no run \"{0}\" in the store")]
+    NoSuchRun(RunId),
+    /// One run's record can't be read; the others can.
+    #[error("the record of run {run} is damaged ({detail}): the other runs are not affected")]
+    DamagedRun {
+        /// Which run.
+        run: RunId,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// An event that may not stand there.
+    #[error("an event of run {run} can't be stored: {detail}")]
+    Refused {
+        /// Which run.
+        run: RunId,
+        /// Why.
+        detail: String,
+    },
+    /// The thread of the file could not be started.
+    #[error("no thread for the store {path} ({source}): close other programs and try again")]
+    Thread {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The thread of the file has ended.
+    #[error("the store {path} is closed: start Speedmatrix again")]
+    Gone {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// Anything else that SQLite says.
+    #[error("the store {path} did not do its work ({source}): check the disk and try again")]
+    Sqlite {
+        /// Which file.
+        path: PathBuf,
+        /// What it said.
+        source: rusqlite::Error,
+    },
+}
+
+/// What SQLite says, as one of ours.
+pub(super) fn explain(path: &std::path::Path, source: rusqlite::Error) -> StoreError {
+    let path = path.to_owned();
+    match source.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+            StoreError::Damaged { path, detail: source.to_string() }
+        }
+        Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { path },
+        Some(ErrorCode::DiskFull) => StoreError::Full { path },
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            StoreError::Open { path, source: io::Error::other(source) }
+        }
+        _ => StoreError::Sqlite { path, source },
+    }
+}

@@ -1,0 +1,97 @@
+//! The tables, and how a file of an older version becomes one of this version.
+
+use std::path::Path;
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use super::{
+    Access,
+    error::{StoreError, explain},
+};
+
+/// Marks the file as ours: "SpMx".
+const APPLICATION_ID: i64 = 0x5370_4d78;
+
+/// The schema of this version.
+pub(super) const KNOWN: i64 = 1;
+
+/// Step n makes schema n + 1 out of schema n. A step that was released is never edited.
+const STEPS: [&str; KNOWN as usize] = ["
+    CREATE TABLE runs (
+        id              TEXT    PRIMARY KEY,
+        started_unix_ms INTEGER NOT NULL,
+        ended           INTEGER NOT NULL,
+        summary         TEXT    NOT NULL,
+        damage          TEXT
+    ) STRICT;
+    CREATE INDEX runs_in_list_order ON runs (ended, started_unix_ms DESC, id DESC);
+    CREATE TABLE events (
+        run  TEXT    NOT NULL REFERENCES runs (id),
+        seq  INTEGER NOT NULL,
+        at   INTEGER NOT NULL,
+        json TEXT    NOT NULL,
+        PRIMARY KEY (run, seq)
+    ) STRICT;
+    CREATE TABLE cells (
+        run                   TEXT    NOT NULL REFERENCES runs (id),
+        cell                  TEXT    NOT NULL,
+        context_tokens        INTEGER NOT NULL,
+        concurrency           INTEGER NOT NULL,
+        status                TEXT    NOT NULL,
+        total_tok_s           REAL,
+        per_request_tok_s     REAL,
+        ttft_s                REAL,
+        time_between_tokens_s REAL,
+        PRIMARY KEY (run, cell)
+    ) STRICT;
+"];
+
+/// Checks that the file is ours and brings it to this version's schema. Before the checks have passed nothing is
+/// written.
+pub(super) fn prepare(connection: &mut Connection, path: &Path, access: Access) -> Result<(), StoreError> {
+    let explain = |e| explain(path, e);
+    let number = |connection: &Connection, sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let found = number(connection, "PRAGMA user_version").map_err(explain)?;
+    let application = number(connection, "PRAGMA application_id").map_err(explain)?;
+    let tables = number(connection, "SELECT count(*) FROM sqlite_master").map_err(explain)?;
+    if tables > 0 && application != APPLICATION_ID {
+        return Err(StoreError::Foreign { path: path.to_owned() });
+    }
+    if found > KNOWN {
+        return Err(StoreError::Newer { path: path.to_owned(), found, known: KNOWN });
+    }
+    if access == Access::Read {
+        if found < KNOWN {
+            return Err(StoreError::Older { path: path.to_owned(), found, known: KNOWN });
+        }
+        return Ok(());
+    }
+    if connection.is_readonly("main").map_err(explain)? {
+        return Err(StoreError::ReadOnly { path: path.to_owned() });
+    }
+    connection
+        .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;")
+        .map_err(explain)?;
+    migrate(connection).map_err(explain)
+}
+
+/// An empty store that lives in memory: what a file that is not there looks like.
+pub(super) fn empty() -> rusqlite::Result<Connection> {
+    let mut connection = Connection::open_in_memory()?;
+    migrate(&mut connection)?;
+    Ok(connection)
+}
+
+fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
+    // Another process may be at the same work: who comes second finds it done.
+    let change = Transaction::new(connection, TransactionBehavior::Immediate)?;
+    let found: usize = change.query_row("PRAGMA user_version", [], |row| row.get::<_, u32>(0))?.try_into().unwrap_or(0);
+    for step in STEPS.iter().skip(found) {
+        change.execute_batch(step)?;
+    }
+    if found < STEPS.len() {
+        change.pragma_update(None, "application_id", APPLICATION_ID)?;
+        change.pragma_update(None, "user_version", KNOWN)?;
+    }
+    change.commit()
+}

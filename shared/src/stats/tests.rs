@@ -1,1 +1,0 @@
-//! Tests over the whole way from traces to numbers.
