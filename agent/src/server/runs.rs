@@ -8,6 +8,7 @@ use axum::{
 };
 use speedmatrix_shared::{
     api::{Info, PROTOCOL, ProbeRequest, RunSummary, StartRun, Started},
+    facts,
     id::RunId,
     plan::draft::parse_target,
     state::RunState,
@@ -33,8 +34,11 @@ pub(super) async fn info(State(app): State<AppState>) -> Json<Info> {
     })
 }
 
+/// The stored runs, and below them the sample run, so that the first page is never empty.
 pub(super) async fn list(State(app): State<AppState>) -> Result<Json<Vec<RunSummary>>, Refusal> {
-    Ok(Json(app.runs.list().await?))
+    let mut runs = app.runs.list().await?;
+    runs.push(facts::summary(&app.reference));
+    Ok(Json(runs))
 }
 
 pub(super) async fn state(State(app): State<AppState>, Path(id): Path<String>) -> Result<Response, Refusal> {
@@ -67,8 +71,8 @@ pub(super) async fn probe(Body(request): Body<ProbeRequest>) -> Result<Json<Targ
     let wrong = |message| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "target_invalid", message);
     let url = parse_target(&request.target).map_err(wrong)?;
     let target = Target { url, key: request.api_key.as_deref().and_then(Secret::new) };
-    let facts = probe::probe(&target, None).await;
-    Ok(Json(facts.map_err(|e| Refusal::new(StatusCode::BAD_GATEWAY, "target_unreachable", e))?))
+    let found = probe::probe(&target, None).await;
+    Ok(Json(found.map_err(|e| Refusal::new(StatusCode::BAD_GATEWAY, "target_unreachable", e))?))
 }
 
 impl AppState {

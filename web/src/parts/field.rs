@@ -1,12 +1,15 @@
 //! A field of the set-up form: label, input, hint, and what is wrong with it.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use leptos::{ev::Event, prelude::*};
 use speedmatrix_shared::plan::{Field, FieldError, PlanDraft, RunPlan};
 
 use super::icon::{Icon, icon};
 use crate::query;
+
+/// Longer than a press on a button takes.
+const AFTER_A_PRESS: Duration = Duration::from_millis(250);
 
 /// The set-up form: a plan as typed, and what is wrong with it.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +57,12 @@ impl Form {
         self.touched.update(|touched| {
             touched.insert(field);
         });
+    }
+
+    /// The same when the reader leaves the field, a moment later: leaving it by a press on a button must not move the
+    /// button away from under the pointer before the press is over.
+    fn left(self, field: Field) {
+        set_timeout(move || self.touch(field), AFTER_A_PRESS);
     }
 
     /// From now on all errors are shown; says which field is the first with one.
@@ -140,7 +149,7 @@ pub fn TextField(
                     spellcheck="false"
                     prop:value=move || form.text(field)
                     on:input=move |event: Event| form.set(field, event_target_value(&event))
-                    on:change=move |_| form.touch(field)
+                    on:change=move |_| form.left(field)
                     aria-invalid=move || (!errors.with(Vec::is_empty)).then_some("true")
                     aria-describedby=note_id(field)
                 />
