@@ -24,7 +24,7 @@ use crate::{
 
 /// Simulated seconds per real second of the built-in simulator: the whole demo matrix takes about a minute on two
 /// cores, and neither client nor simulator comes near their limits.
-pub(super) const DEMO_CLOCK_FACTOR: f64 = 40.0;
+pub(super) const DEMO_CLOCK_FACTOR: f64 = 24.0;
 /// The preset that the built-in simulator runs: the reference page's server.
 const DEMO_PRESET: &str = "reference";
 /// How long open connections may take to end.
@@ -94,7 +94,7 @@ fn demo_target(simulator: &SimThread) -> SavedTarget {
         name: "Demo: simulated DeepSeek on two H200".into(),
         contexts: "8K,16K,32K,64K,128K,256K,512K,1019K".into(),
         concurrency: "1,2,4,8,16,32,64,128".into(),
-        duration: "10s".into(),
+        duration: "5s".into(),
         ..PlanDraft::default()
     };
     SavedTarget { name: "Built-in simulated server".into(), url, demo_plan: Some(plan) }
