@@ -102,6 +102,9 @@ impl Rig {
             include_command_line_api: None,
         };
         browser.cdp().send(trap).await?;
+        // A window has a least width of some 500 px; a telephone has less.
+        let screen = serde_json::json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        browser.cdp().send_raw("Emulation.setDeviceMetricsOverride", screen).await?;
         Ok(browser)
     }
 }
