@@ -44,8 +44,7 @@ pub fn App() -> impl IntoView {
 /// Asks the agent who it is, so that a page of another version says so at once.
 async fn greet(shell: Shell) {
     let conn = match fetch::get::<Info>(api::path::INFO).await {
-        Ok(info) if info.protocol == api::PROTOCOL => Conn::Connected,
-        Ok(info) => Conn::Outdated { agent: info.version },
+        Ok(info) => Conn::answered(&info),
         Err(FetchError::Unreachable) => Conn::offline(),
         Err(_) => Conn::Outdated { agent: "unknown".into() },
     };

@@ -1,6 +1,7 @@
 //! What all pages share: how the connection to the agent stands, who else watches, and the colours.
 
 use leptos::{ev, prelude::*};
+use speedmatrix_shared::api::{Info, PROTOCOL};
 
 use crate::{browser, theme::Theme};
 
@@ -51,6 +52,11 @@ pub enum Conn {
 }
 
 impl Conn {
+    /// The agent said who it is.
+    pub fn answered(info: &Info) -> Self {
+        if info.protocol == PROTOCOL { Self::Connected } else { Self::Outdated { agent: info.version.clone() } }
+    }
+
     /// No answer came and nothing asks again by itself.
     pub fn offline() -> Self {
         Self::Lost { since: browser::local_time(), attempts: u32::MAX, retry_in_s: 0 }

@@ -1,5 +1,6 @@
 //! Set-up: a server, its cells, and how they are measured. The half-made plan is in the address.
 
+use gloo_timers::future::TimeoutFuture;
 use leptos::{ev::SubmitEvent, prelude::*};
 use leptos_router::{
     NavigateOptions,
@@ -64,12 +65,30 @@ pub fn SetupPage() -> impl IntoView {
     }
 }
 
+/// Milliseconds between two looks at the agent: a half-made plan may stand open for hours.
+const POLL_MS: u32 = 5_000;
+
+/// Asks for the servers to choose from, and notices when the agent goes or comes back.
 async fn ask_targets(saved: RwSignal<Vec<SavedTarget>>, shell: Shell) {
-    match fetch::get::<Info>(api::path::INFO).await {
-        Ok(info) => saved.set(info.targets),
-        Err(FetchError::Unreachable) => shell.conn.set(Conn::offline()),
-        // Without the list an address can still be typed.
-        Err(_) => {}
+    let mut seen = browser::local_time();
+    let mut attempts = 0;
+    loop {
+        match fetch::get::<Info>(api::path::INFO).await {
+            Ok(info) => {
+                (attempts, seen) = (0, browser::local_time());
+                shell.conn.set(Conn::answered(&info));
+                if saved.with_untracked(|saved| *saved != info.targets) {
+                    saved.set(info.targets);
+                }
+            }
+            Err(FetchError::Unreachable) => {
+                attempts += 1;
+                shell.conn.set(Conn::Lost { since: seen.clone(), attempts, retry_in_s: POLL_MS / 1_000 });
+            }
+            // Without the list an address can still be typed.
+            Err(_) => {}
+        }
+        TimeoutFuture::new(POLL_MS).await;
     }
 }
 
