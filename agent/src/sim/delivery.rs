@@ -162,7 +162,7 @@ impl Delivery {
         let before_cut = cut.map_or(u64::MAX, |(after, _)| after.saturating_sub(self.state.tokens));
         let allowed = tokens.min(before_cut);
         if allowed > 0 {
-            self.chunk(allowed, due, clock)?;
+            self.chunk(allowed, more, due, clock)?;
         }
         if let Some((after, cut)) = cut
             && self.state.tokens >= after
@@ -176,8 +176,8 @@ impl Delivery {
         Ok(Progress::Going)
     }
 
-    /// Renders one chunk of tokens and writes it unless it is held back.
-    fn chunk(&mut self, tokens: u64, due: SimTime, clock: &SimClock) -> Result<(), End> {
+    /// Renders one chunk of tokens and writes it unless it is held back; the last one goes out with the stream's end.
+    fn chunk(&mut self, tokens: u64, more: More, due: SimTime, clock: &SimClock) -> Result<(), End> {
         if let Form::Whole(text) = &mut self.form {
             self.text.write(tokens, text);
             self.state.tokens += tokens;
@@ -200,7 +200,7 @@ impl Delivery {
         self.state.event = event;
         self.put();
         self.state.held_chunks.push((due, tokens));
-        if self.state.held_chunks.len() as u64 >= self.behaviour.glued_events() {
+        if more == More::Yes && self.state.held_chunks.len() as u64 >= self.behaviour.glued_events() {
             self.flush(clock)?;
         }
         Ok(())
@@ -224,12 +224,15 @@ impl Delivery {
         self.put();
     }
 
-    /// Writes the end of a stream: the rest of the tokens, then (after the books are closed) what follows them.
+    /// Writes the end of a stream, after the books are closed: the last tokens and what follows them in one write, as
+    /// packets that wait together keep only the last one's stamp.
     fn complete(&mut self, clock: &SimClock) -> Result<(), End> {
         if matches!(self.form, Form::Whole(_)) {
             return Ok(());
         }
-        self.flush(clock)?;
+        if self.behaviour.has(Misbehaviour::Split) {
+            self.flush(clock)?;
+        }
         let usage = usage_of(&self.record, &self.behaviour, self.state.tokens);
         let every = (self.usage == AskedUsage::EveryChunk).then_some(Usage { cached: None, ..usage });
         self.shape.finish(finish_reason(self.finish, &self.behaviour), every, &mut self.state.event);
@@ -243,6 +246,7 @@ impl Delivery {
             self.put();
         }
         self.state.held.extend_from_slice(render::LAST_CHUNK);
+        self.book(clock.stamp(), clock);
         self.close_record(End::Completed);
         self.flush(clock)
     }
@@ -302,12 +306,17 @@ impl Delivery {
         self.state.held = held;
         self.state.held.clear();
         sent?;
+        self.book(stamp, clock);
+        Ok(())
+    }
+
+    /// Books the held tokens as sent at `stamp`.
+    fn book(&mut self, stamp: Stamp, clock: &SimClock) {
         let mut chunks = std::mem::take(&mut self.state.held_chunks);
         for (due, tokens) in chunks.drain(..) {
             self.account(due, tokens, stamp, clock);
         }
         self.state.held_chunks = chunks;
-        Ok(())
     }
 
     fn account(&mut self, due: SimTime, tokens: u64, sent: Stamp, clock: &SimClock) {
