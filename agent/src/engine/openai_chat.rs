@@ -116,8 +116,8 @@ struct Timings {
     predicted: Count,
 }
 
-/// Reads the data of one event, or a whole answer that was not streamed. `scratch` holds a repaired copy where the bytes are not proper JSON (half a surrogate
-/// pair, broken UTF-8); its content before the call doesn't matter.
+/// Reads the data of one event, or a whole answer that was not streamed. `scratch` holds a repaired copy where the bytes
+/// are not proper JSON (half a surrogate pair, broken UTF-8); its content before the call doesn't matter.
 pub fn decode<'a>(data: &'a [u8], scratch: &'a mut String) -> Decoded<'a> {
     let data = data.trim_ascii();
     if data == b"[DONE]" {
@@ -126,7 +126,10 @@ pub fn decode<'a>(data: &'a [u8], scratch: &'a mut String) -> Decoded<'a> {
     if data.first() != Some(&b'{') {
         return Decoded::NotJson;
     }
-    if let Ok(chunk) = serde_json::from_slice::<Chunk<'a>>(data) {
+    // Checked as one text: `from_slice` would check each of its strings again.
+    if let Ok(text) = std::str::from_utf8(data)
+        && let Ok(chunk) = serde_json::from_str::<Chunk<'a>>(text)
+    {
         return Decoded::Delta(delta(chunk));
     }
     *scratch = repaired(data);

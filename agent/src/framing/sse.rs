@@ -105,6 +105,15 @@ impl Sse {
         Some(self.hand_out(buffer))
     }
 
+    fn is_between_events(&self) -> bool {
+        self.line.is_empty()
+            && self.data_lines == 0
+            && self.kind == Kind::Message
+            && self.stray.is_empty()
+            && !self.after_return
+            && self.dialect == Dialect::BlankLines
+    }
+
     fn without_bom<'l>(&self, line: &'l [u8]) -> &'l [u8] {
         match self.start {
             Start::Unseen => line.strip_prefix(BOM).unwrap_or(line),
@@ -202,14 +211,32 @@ impl Sse {
     }
 }
 
-impl Events<'_, '_> {
+impl<'b> Events<'_, 'b> {
     /// The next event; `None` when all bytes are taken.
     pub fn next_event(&mut self) -> Option<Result<Event<'_>, FramingError>> {
         self.decoder.clear_handed_out();
+        if let Some(data) = self.whole_event() {
+            return Some(Ok(Event::Data(data)));
+        }
         if let Some(buffer) = self.decoder_progress().transpose() {
             return Some(buffer.map(|buffer| self.decoder.hand_out(buffer)));
         }
         None
+    }
+
+    /// The usual case, without a copy: nothing is held, and the bytes begin with one data line and its blank line.
+    fn whole_event(&mut self) -> Option<&'b [u8]> {
+        let decoder = &mut *self.decoder;
+        if !decoder.is_between_events() {
+            return None;
+        }
+        let bytes: &'b [u8] = self.bytes;
+        let value = bytes.strip_prefix(b"data: ")?;
+        let end = memchr::memchr2(b'\n', b'\r', value)?;
+        let (data, after) = value.split_at(end);
+        self.bytes = [&b"\n\n"[..], b"\r\n\r\n"].iter().find_map(|blank| after.strip_prefix(*blank))?;
+        decoder.start = Start::Seen;
+        Some(data)
     }
 
     fn decoder_progress(&mut self) -> Result<Option<Buffer>, FramingError> {
