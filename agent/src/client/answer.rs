@@ -1,6 +1,6 @@
 //! What kind of answer came, and its bytes on their way into the record: a stream, one document, or an error body.
 
-use hyper::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use speedmatrix_shared::trace::{FailureKind, RequestFailure};
 
 use super::{
@@ -21,7 +21,7 @@ const DOCUMENT_LIMIT_BYTES: usize = 64 << 20;
 #[derive(Debug)]
 pub(super) struct Answer<'a> {
     status: StatusCode,
-    headers: &'a HeaderMap,
+    headers: HeaderMap,
     failures: &'a Failures,
     form: Form,
 }
@@ -37,7 +37,7 @@ enum Form {
 
 impl<'a> Answer<'a> {
     /// An answer with this head.
-    pub(super) fn new(status: StatusCode, headers: &'a HeaderMap, failures: &'a Failures) -> Self {
+    pub(super) fn new(status: StatusCode, headers: HeaderMap, failures: &'a Failures) -> Self {
         let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let form = if !status.is_success() {
             Form::Error(Vec::new())
@@ -49,7 +49,7 @@ impl<'a> Answer<'a> {
         Self { status, headers, failures, form }
     }
 
-    /// Takes the bytes of one frame. Fails when a bound is broken.
+    /// Takes the next bytes of its body. Fails when a bound is broken.
     pub(super) fn take(
         &mut self,
         bytes: &[u8],
@@ -106,7 +106,7 @@ impl<'a> Answer<'a> {
             }
             // However the body ended, the status is the news.
             Form::Error(body) if closing != Closing::Cut => {
-                Closing::Broken(self.failures.status(self.status, self.headers, body))
+                Closing::Broken(self.failures.status(self.status, &self.headers, body))
             }
             Form::Document(document) if closing == Closing::Whole => {
                 let start = document.get(..ERROR_LIMIT_BYTES).unwrap_or(document);

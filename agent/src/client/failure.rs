@@ -1,9 +1,9 @@
 //! What went wrong with a request, as a class and in the server's words: never more than 300 bytes of them, never a
 //! secret, never markup.
 
-use std::{error::Error as _, io};
+use std::io;
 
-use hyper::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use speedmatrix_shared::{
     trace::{FailureKind, RequestFailure},
     units::Nanos,
@@ -46,22 +46,9 @@ impl Failures {
         self.of(FailureKind::Connect, None, text)
     }
 
-    /// The connection broke, or what came over it was no HTTP.
-    pub(crate) fn transport(&self, error: &hyper::Error) -> RequestFailure {
-        let mut text = error.to_string();
-        if let Some(source) = error.source() {
-            text = format!("{text}: {source}");
-        }
-        let kind = match io_kind(error) {
-            Some(io::ErrorKind::UnexpectedEof) => FailureKind::TruncatedStream,
-            Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => FailureKind::Protocol,
-            Some(_) => FailureKind::ConnectionReset,
-            None if error.is_incomplete_message() || error.is_canceled() || error.is_closed() => {
-                FailureKind::ConnectionReset
-            }
-            None => FailureKind::Protocol,
-        };
-        self.of(kind, None, &text)
+    /// The connection broke.
+    pub(crate) fn socket(&self, error: &io::Error) -> RequestFailure {
+        self.of(FailureKind::ConnectionReset, None, &format!("the connection broke: {error}"))
     }
 
     /// An answer that is no success, with as much of its body as was read.
@@ -95,22 +82,6 @@ impl Failures {
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Nanos> {
     let secs = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Nanos::from_secs(secs))
-}
-
-/// Whether the error came from the socket.
-pub(crate) fn is_io(error: &hyper::Error) -> bool {
-    io_kind(error).is_some()
-}
-
-fn io_kind(error: &hyper::Error) -> Option<io::ErrorKind> {
-    let mut source = error.source();
-    while let Some(error) = source {
-        if let Some(io) = error.downcast_ref::<io::Error>() {
-            return Some(io.kind());
-        }
-        source = error.source();
-    }
-    None
 }
 
 /// The words of an error body and the class it gives itself.

@@ -1,37 +1,47 @@
 //! Where a target is, and one kept connection to it.
 
 use std::{
-    io,
+    cell::RefCell,
+    collections::VecDeque,
+    io::{self, IoSlice},
     pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
-use hyper::{
-    Request,
-    body::Incoming,
-    client::conn::http1,
-    header::{self, HeaderValue},
-};
-use hyper_util::rt::TokioIo;
+use bytes::{Buf as _, Bytes};
+use http::header::{self, HeaderValue};
 use speedmatrix_shared::trace::RequestFailure;
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncRead as _, AsyncWrite as _, ReadBuf},
+    net::TcpStream,
+};
 use url::Host;
 
 use super::{
     ClientError, Target,
-    body::{Body, SendBody},
-    failure::{self, Failures},
-    stamped::{Notes, Stamped},
+    body::Body,
+    failure::Failures,
+    stamped::{Notes, Read, Stamped},
     tls::{Tls, Transport},
 };
 
 /// A server that doesn't take a connection for this long isn't there (real time: nobody simulates the network).
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("speedmatrix/", env!("CARGO_PKG_VERSION")));
+const USER_AGENT: &str = concat!("speedmatrix/", env!("CARGO_PKG_VERSION"));
 /// Joins our record of a request with the server's.
 const REQUEST_ID: &str = "x-request-id";
+/// Room for a request's head; a longer one grows it.
+const HEAD_BYTES: usize = 512;
+/// Parts of a request that one write takes: a head, and a document with what is around it.
+const MOST_PARTS: usize = 4;
+/// Most bytes of one read: an event is far smaller, and only a document is larger.
+const READ_BYTES: usize = 64 << 10;
+
+thread_local! {
+    /// Where reads land: what comes is taken in before anything else is read, so one per thread does.
+    static ROOM: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
+}
 
 /// A target, ready to be connected to. Proxies of the environment play no part: measured bytes take the direct way.
 #[derive(Debug)]
@@ -69,20 +79,30 @@ impl Address {
         Ok(Self { host, port, authority, authorization, base_path, tls })
     }
 
-    /// A request to `path` below the target's own path.
-    pub(crate) fn request(&self, path: &str, body: &Body, id: &str) -> Result<Request<SendBody>, hyper::http::Error> {
-        let mut request = Request::post(format!("{}{path}", self.base_path))
-            .header(header::HOST, &self.authority)
-            .header(header::USER_AGENT, USER_AGENT)
-            .header(header::ACCEPT, "text/event-stream")
-            .header(header::ACCEPT_ENCODING, "identity")
-            .header(header::CONTENT_TYPE, "application/json")
-            .header(header::CONTENT_LENGTH, body.len())
-            .header(REQUEST_ID, id);
-        if let Some(authorization) = &self.authorization {
-            request = request.header(header::AUTHORIZATION, authorization);
+    /// The head of a request to `path` below the target's own path, and its body, ready to leave.
+    pub(crate) fn request(&self, path: &str, body: &Body, id: &str) -> Sending {
+        let mut head = Vec::with_capacity(HEAD_BYTES);
+        for part in ["POST ", &self.base_path, path, " HTTP/1.1\r\n"] {
+            head.extend_from_slice(part.as_bytes());
         }
-        request.body(body.sender())
+        let length = HeaderValue::from(body.len());
+        let fields = [
+            (header::HOST.as_str(), self.authority.as_bytes()),
+            (header::USER_AGENT.as_str(), USER_AGENT.as_bytes()),
+            (header::ACCEPT.as_str(), b"text/event-stream"),
+            (header::ACCEPT_ENCODING.as_str(), b"identity"),
+            (header::CONTENT_TYPE.as_str(), b"application/json"),
+            (header::CONTENT_LENGTH.as_str(), length.as_bytes()),
+            (REQUEST_ID, id.as_bytes()),
+        ];
+        let authorization = self.authorization.iter().map(|key| (header::AUTHORIZATION.as_str(), key.as_bytes()));
+        for (name, value) in fields.into_iter().chain(authorization) {
+            for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+                head.extend_from_slice(part);
+            }
+        }
+        head.extend_from_slice(b"\r\n");
+        Sending { parts: std::iter::once(Bytes::from(head)).chain(body.parts().iter().cloned()).collect() }
     }
 
     /// Opens a connection.
@@ -91,23 +111,19 @@ impl Address {
         let opened = opened.unwrap_or_else(|_elapsed| {
             Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {} s", CONNECT_LIMIT.as_secs())))
         });
-        let (transport, notes) = opened
+        let io = opened
             .map_err(|error| failures.connect(&format!("could not connect to {}:{}: {error}", self.host, self.port)))?;
-        let shaken = http1::Builder::new().writev(true).handshake(TokioIo::new(transport)).await;
-        let (sender, io) = shaken.map_err(|error| failures.transport(&error))?;
-        Ok(Link { sender, io: Some(Box::pin(io)), notes })
+        Ok(Link { io })
     }
 
-    async fn open(&self) -> io::Result<(Transport, Arc<Notes>)> {
+    async fn open(&self) -> io::Result<Transport> {
         let io = TcpStream::connect((self.host.as_str(), self.port)).await?;
         io.set_nodelay(true)?;
         let stamped = Stamped::new(io);
-        let notes = stamped.notes();
-        let transport = match &self.tls {
-            None => Transport::Plain(stamped),
-            Some(tls) => tls.connect(stamped).await?,
-        };
-        Ok((transport, notes))
+        match &self.tls {
+            None => Ok(Transport::Plain(stamped)),
+            Some(tls) => tls.connect(stamped).await,
+        }
     }
 }
 
@@ -117,49 +133,75 @@ fn bearer(key: &str) -> Option<HeaderValue> {
     Some(value)
 }
 
-type Io = http1::Connection<TokioIo<Transport>, SendBody>;
+/// A request on its way out. Its head may hold the key, so it can't be printed.
+pub(crate) struct Sending {
+    /// What has not left yet.
+    parts: VecDeque<Bytes>,
+}
 
-/// An open connection. The task that uses it drives it: no second task, no hand-over between bytes and reader, so the
-/// socket's latest read is the one that a frame came with.
+impl std::fmt::Debug for Sending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sending").field("parts_left", &self.parts.len()).finish_non_exhaustive()
+    }
+}
+
+/// An open connection. The task that uses it drives it: no second task, no hand-over between bytes and reader.
 #[derive(Debug)]
 pub(crate) struct Link {
-    sender: http1::SendRequest<SendBody>,
-    /// `None` once it is closed: hyper tells its other half so by being dropped.
-    io: Option<Pin<Box<Io>>>,
-    /// The socket's notes.
-    pub(crate) notes: Arc<Notes>,
+    io: Transport,
 }
 
 impl Link {
-    /// Moves bytes as far as they go.
-    pub(crate) fn poll_io(&mut self, cx: &mut Context<'_>) {
-        // How it ended is told by the response or its body; here it only must not be polled again.
-        if let Some(io) = &mut self.io
-            && io.as_mut().poll(cx).is_ready()
-        {
-            self.io = None;
+    /// The socket's notes.
+    pub(crate) fn notes(&self) -> &Notes {
+        self.io.socket().notes()
+    }
+
+    /// Forgets the notes about the last request's bytes.
+    pub(crate) fn begin_request(&mut self) {
+        self.io.socket_mut().begin_request();
+    }
+
+    /// Writes what is left of a request; ready when all of it has been handed over.
+    pub(crate) fn poll_send(&mut self, sending: &mut Sending, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !sending.parts.is_empty() {
+            let mut slices = [IoSlice::new(&[]); MOST_PARTS];
+            for (slice, part) in slices.iter_mut().zip(&sending.parts) {
+                *slice = IoSlice::new(part);
+            }
+            let mut written = ready!(Pin::new(&mut self.io).poll_write_vectored(cx, &slices))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            while let Some(part) = sending.parts.front_mut() {
+                if written < part.len() {
+                    part.advance(written);
+                    break;
+                }
+                written -= part.len();
+                sending.parts.pop_front();
+            }
         }
+        Pin::new(&mut self.io).poll_flush(cx)
     }
 
-    /// Ready when the next request can be sent; an error when none ever will.
-    pub(crate) fn poll_free(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
-        self.poll_io(cx);
-        self.sender.poll_ready(cx)
-    }
-
-    /// Hands a request to the connection; poll the answer together with [`Link::poll_io`].
-    pub(crate) fn send(
+    /// Hands the next bytes to `take`; none of them: the other side has closed.
+    pub(crate) fn poll_read<T>(
         &mut self,
-        request: Request<SendBody>,
-    ) -> impl Future<Output = Result<hyper::Response<Incoming>, hyper::Error>> + use<> {
-        self.notes.begin_request();
-        self.sender.send_request(request)
+        cx: &mut Context<'_>,
+        take: impl FnOnce(&[u8], Read) -> T,
+    ) -> Poll<io::Result<T>> {
+        ROOM.with_borrow_mut(|room| {
+            let mut buffer = ReadBuf::new(room);
+            ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer))?;
+            Poll::Ready(Ok(take(buffer.filled(), self.notes().last_read())))
+        })
     }
-}
 
-/// Whether an error says that the server had closed a kept connection before it read anything.
-pub(crate) fn is_stale(error: &hyper::Error) -> bool {
-    error.is_canceled() || error.is_closed() || error.is_incomplete_message() || failure::is_io(error)
+    /// Whether a kept connection can take another request: it is open and nothing has come meanwhile.
+    pub(crate) async fn is_quiet(&mut self) -> bool {
+        std::future::poll_fn(|cx| Poll::Ready(self.poll_read(cx, |_bytes, _read| ()).is_pending())).await
+    }
 }
 
 #[cfg(test)]
@@ -174,13 +216,18 @@ mod tests {
         Address::new(&Target { url, key: Secret::new(key) }).unwrap()
     }
 
+    fn head(address: &Address, id: &str) -> String {
+        let sending = address.request("/v1/chat/completions", &Body::new([]), id);
+        String::from_utf8(sending.parts[0].to_vec()).unwrap()
+    }
+
     #[test]
     fn addresses_keep_their_base_path() {
         let check = |url: &str, host: &str, port: u16, path: &str| {
             let address = address(url, "");
-            let request = address.request("/v1/chat/completions", &Body::new([]), "id").unwrap();
-            let seen = (address.host.as_str(), address.port, request.uri().path());
-            assert_eq!(seen, (host, port, path), "{url}");
+            let head = head(&address, "id");
+            let seen = (address.host.as_str(), address.port, head.split(' ').nth(1));
+            assert_eq!(seen, (host, port, Some(path)), "{url}");
         };
         check("http://127.0.0.1:8000", "127.0.0.1", 8_000, "/v1/chat/completions");
         check("http://[::1]:8000/v1", "::1", 8_000, "/v1/chat/completions");
@@ -190,20 +237,19 @@ mod tests {
     #[test]
     fn a_request_names_what_it_wants() {
         let address = address("http://host:81", "secret-key");
-        let request = address.request("/v1/chat/completions", &Body::new([]), "run-1").unwrap();
-        let headers = format!("{:#?}", request.headers()).replace(env!("CARGO_PKG_VERSION"), "VERSION");
-        insta::assert_snapshot!(headers, @r#"
-        {
-            "host": "host:81",
-            "user-agent": "speedmatrix/VERSION",
-            "accept": "text/event-stream",
-            "accept-encoding": "identity",
-            "content-type": "application/json",
-            "content-length": "0",
-            "x-request-id": "run-1",
-            "authorization": Sensitive,
-        }
-        "#);
-        assert_eq!(request.headers()[header::AUTHORIZATION].as_bytes(), b"Bearer secret-key");
+        let head = head(&address, "run-1").replace(env!("CARGO_PKG_VERSION"), "VERSION");
+        insta::assert_snapshot!(head.replace('\r', "").trim_end(), @"
+        POST /v1/chat/completions HTTP/1.1
+        host: host:81
+        user-agent: speedmatrix/VERSION
+        accept: text/event-stream
+        accept-encoding: identity
+        content-type: application/json
+        content-length: 0
+        x-request-id: run-1
+        authorization: Bearer secret-key
+        ");
+        let sending = address.request("/v1/chat/completions", &Body::new([]), "run-1");
+        assert_eq!(format!("{sending:?}"), "Sending { parts_left: 1, .. }", "it holds the key");
     }
 }

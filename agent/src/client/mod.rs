@@ -1,15 +1,17 @@
-//! Talking to the target. `stream` is the hot path: one request and its stream, stamped by the kernel in `stamped`,
-//! recorded by `record`. Everything that isn't measured goes through reqwest in `probe`.
+//! Talking to the target. `stream` is the hot path: one request and its stream, written and read by `exchange` over
+//! `http1`, stamped by the kernel in `stamped`, noted by `record`. Everything that isn't measured goes through reqwest in `probe`.
 
 mod answer;
 mod body;
 mod counters;
+mod exchange;
 mod failure;
 pub mod http;
+mod http1;
 mod link;
+mod patience;
 pub mod probe;
 pub mod prometheus;
-mod quiet;
 mod record;
 mod settle;
 mod stamped;

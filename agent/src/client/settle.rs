@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use hyper::StatusCode;
+use http::StatusCode;
 use speedmatrix_shared::{
     trace::{FailureKind, RequestEnd, RequestFailure, RequestTrace, StampSource, StreamNote, Usage},
     units::Nanos,

@@ -74,6 +74,24 @@ pub(crate) enum Transport {
     Sealed(Box<TlsStream<Stamped>>),
 }
 
+impl Transport {
+    /// The socket below.
+    pub(crate) fn socket(&self) -> &Stamped {
+        match self {
+            Self::Plain(io) => io,
+            Self::Sealed(io) => io.get_ref().0,
+        }
+    }
+
+    /// The socket below, to be told of a new request.
+    pub(crate) fn socket_mut(&mut self) -> &mut Stamped {
+        match self {
+            Self::Plain(io) => io,
+            Self::Sealed(io) => io.get_mut().0,
+        }
+    }
+}
+
 impl AsyncRead for Transport {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {

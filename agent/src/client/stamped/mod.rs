@@ -14,10 +14,6 @@ mod portable;
 use std::{
     io,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicU8, AtomicU64, Ordering::Relaxed},
-    },
     task::{Context, Poll},
     time::{Duration, Instant},
 };
@@ -49,94 +45,53 @@ pub(crate) struct Read {
     pub(crate) by: StampSource,
 }
 
-/// What a socket notes about itself. Written and read by the one task that owns the connection (relaxed atomics only
-/// because hyper owns the socket meanwhile).
+/// What a socket notes about itself.
 #[derive(Debug)]
 pub(crate) struct Notes {
-    anchor: Instant,
-    reads: AtomicU64,
-    read_nanos: AtomicU64,
-    late_nanos: AtomicU64,
-    by: AtomicU8,
-    first_write_nanos: AtomicU64,
-    last_write_nanos: AtomicU64,
+    last_read: Read,
+    first_write: Option<Instant>,
+    last_write: Option<Instant>,
 }
-
-/// No write yet.
-const NEVER: u64 = u64::MAX;
-const BY_PROCESS: u8 = 0;
-const BY_KERNEL: u8 = 1;
 
 impl Notes {
     fn new() -> Self {
-        Self {
-            anchor: Instant::now(),
-            reads: AtomicU64::new(0),
-            read_nanos: AtomicU64::new(0),
-            late_nanos: AtomicU64::new(0),
-            by: AtomicU8::new(BY_PROCESS),
-            first_write_nanos: AtomicU64::new(NEVER),
-            last_write_nanos: AtomicU64::new(NEVER),
-        }
+        let last_read = Read { number: 0, at: Instant::now(), late: Duration::ZERO, by: StampSource::Process };
+        Self { last_read, first_write: None, last_write: None }
     }
 
-    /// Forgets the writes: a new request begins.
-    pub(crate) fn begin_request(&self) {
-        self.first_write_nanos.store(NEVER, Relaxed);
-        self.last_write_nanos.store(NEVER, Relaxed);
-    }
-
-    /// Reads so far.
-    pub(crate) fn reads(&self) -> u64 {
-        self.reads.load(Relaxed)
-    }
-
-    /// The latest read.
-    pub(crate) fn last_read(&self) -> Read {
-        let late = self.late_nanos.load(Relaxed);
-        let at = self.read_nanos.load(Relaxed).saturating_sub(late);
-        let by = if self.by.load(Relaxed) == BY_KERNEL { StampSource::Kernel } else { StampSource::Process };
-        Read { number: self.reads(), at: self.anchor + Duration::from_nanos(at), late: Duration::from_nanos(late), by }
+    /// The latest read; number 0 is the connection's beginning.
+    pub(crate) const fn last_read(&self) -> Read {
+        self.last_read
     }
 
     /// When the request's first byte was handed to the kernel.
-    pub(crate) fn first_write(&self) -> Option<Instant> {
-        self.moment(&self.first_write_nanos)
+    pub(crate) const fn first_write(&self) -> Option<Instant> {
+        self.first_write
     }
 
     /// When its last byte so far had been handed over.
-    pub(crate) fn last_write(&self) -> Option<Instant> {
-        self.moment(&self.last_write_nanos)
+    pub(crate) const fn last_write(&self) -> Option<Instant> {
+        self.last_write
     }
 
     /// The latest sign of life: bytes that came, or bytes that the other side let us send.
     pub(crate) fn last_sign(&self) -> Instant {
-        let read = self.anchor + Duration::from_nanos(self.read_nanos.load(Relaxed));
-        self.last_write().map_or(read, |write| read.max(write))
+        let read = self.last_read.at + self.last_read.late;
+        self.last_write.map_or(read, |write| read.max(write))
     }
 
-    fn moment(&self, nanos: &AtomicU64) -> Option<Instant> {
-        let nanos = nanos.load(Relaxed);
-        (nanos != NEVER).then(|| self.anchor + Duration::from_nanos(nanos))
+    /// A read just came back; `late` is how long its packet had waited, if the kernel says so.
+    fn note_read(&mut self, late: Option<Duration>) {
+        let now = Instant::now();
+        let by = if late.is_some() { StampSource::Kernel } else { StampSource::Process };
+        let late = late.unwrap_or_default();
+        let at = now.checked_sub(late).unwrap_or(now);
+        self.last_read = Read { number: self.last_read.number + 1, at, late, by };
     }
 
-    fn note_read(&self, now: Instant, late: Option<Duration>) {
-        let late_nanos = late.map_or(0, |late| late.as_nanos() as u64);
-        self.reads.store(self.reads.load(Relaxed) + 1, Relaxed);
-        self.read_nanos.store(self.nanos(now), Relaxed);
-        self.late_nanos.store(late_nanos, Relaxed);
-        self.by.store(if late.is_some() { BY_KERNEL } else { BY_PROCESS }, Relaxed);
-    }
-
-    fn note_write(&self, before: Instant) {
-        if self.first_write_nanos.load(Relaxed) == NEVER {
-            self.first_write_nanos.store(self.nanos(before), Relaxed);
-        }
-        self.last_write_nanos.store(self.nanos(Instant::now()), Relaxed);
-    }
-
-    fn nanos(&self, instant: Instant) -> u64 {
-        instant.saturating_duration_since(self.anchor).as_nanos() as u64
+    fn note_write(&mut self, before: Instant) {
+        self.first_write.get_or_insert(before);
+        self.last_write = Some(Instant::now());
     }
 }
 
@@ -144,14 +99,14 @@ impl Notes {
 /// within the time of as many small writes, and upload side by side. The first piece is small: it is what makes a start.
 const FIRST_PIECE_BYTES: usize = 4 << 10;
 const PIECE_BYTES: usize = 64 << 10;
-/// Most buffers of one piece: hyper gives a head and the parts of a body.
+/// Most buffers of one piece: a head and the parts of a body.
 const MOST_PARTS: usize = 8;
 
 /// A TCP connection that stamps.
 #[derive(Debug)]
 pub(crate) struct Stamped {
     io: TcpStream,
-    notes: Arc<Notes>,
+    notes: Notes,
     turn: Turn,
 }
 
@@ -167,12 +122,17 @@ impl Stamped {
     /// Takes a connection over and asks the kernel for stamps.
     pub(crate) fn new(io: TcpStream) -> Self {
         kernel::ask_for_stamps(&io);
-        Self { io, notes: Arc::new(Notes::new()), turn: Turn::Ours }
+        Self { io, notes: Notes::new(), turn: Turn::Ours }
     }
 
-    /// The notes, shared: they outlive the hand-over to hyper.
-    pub(crate) fn notes(&self) -> Arc<Notes> {
-        Arc::clone(&self.notes)
+    /// What it noted.
+    pub(crate) const fn notes(&self) -> &Notes {
+        &self.notes
+    }
+
+    /// Forgets the writes: a new request begins.
+    pub(crate) const fn begin_request(&mut self) {
+        (self.notes.first_write, self.notes.last_write) = (None, None);
     }
 
     fn write_piece(&mut self, cx: &mut Context<'_>, parts: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
@@ -252,12 +212,11 @@ mod tests {
     #[tokio::test]
     async fn reads_are_numbered_and_stamped_no_later_than_they_are_made() {
         let (mut near, mut far) = pair().await;
-        let notes = near.notes();
         let mut buf = [0; 64];
         for number in 1..=3 {
             far.write_all(b"data: x\n\n").await.unwrap();
             assert_eq!(near.read(&mut buf).await.unwrap(), 9);
-            let read = notes.last_read();
+            let read = near.notes().last_read();
             assert_eq!(read.number, number);
             assert!(read.at <= Instant::now());
         }
@@ -266,16 +225,15 @@ mod tests {
     #[tokio::test]
     async fn writes_are_stamped_per_request() {
         let (mut near, mut far) = pair().await;
-        let notes = near.notes();
-        assert_eq!(notes.first_write(), None);
+        assert_eq!(near.notes().first_write(), None);
         let before = Instant::now();
         near.write_all(b"one").await.unwrap();
         far.read_exact(&mut [0; 3]).await.unwrap();
         near.write_all(b"two").await.unwrap();
-        let (first, last) = (notes.first_write().unwrap(), notes.last_write().unwrap());
+        let (first, last) = (near.notes().first_write().unwrap(), near.notes().last_write().unwrap());
         assert!(before <= first && first < last && last <= Instant::now());
-        notes.begin_request();
-        assert_eq!(notes.first_write(), None);
+        near.begin_request();
+        assert_eq!(near.notes().first_write(), None);
     }
 
     /// A packet that waited still has its own arrival, however late it is read.
@@ -283,14 +241,13 @@ mod tests {
     #[tokio::test]
     async fn lateness_is_measured_and_taken_off() {
         let (mut near, mut far) = pair().await;
-        let notes = near.notes();
         let before = Instant::now();
         far.write_all(b"data: x\n\n").await.unwrap();
         let written = Instant::now();
         // The lateness itself is under test: the event may not be read while it is young.
         std::thread::sleep(LATE * 5);
         assert_eq!(near.read(&mut [0; 64]).await.unwrap(), 9);
-        let read = notes.last_read();
+        let read = near.notes().last_read();
         if read.by == StampSource::Process {
             return; // this kernel gives no stamps
         }

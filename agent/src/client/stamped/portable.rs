@@ -4,7 +4,6 @@ use std::{
     io,
     pin::Pin,
     task::{Context, Poll},
-    time::Instant,
 };
 
 use tokio::{
@@ -20,7 +19,7 @@ pub(super) fn poll_read(stamped: &mut Stamped, cx: &mut Context<'_>, buf: &mut R
     let before = buf.filled().len();
     let read = Pin::new(&mut stamped.io).poll_read(cx, buf);
     if read.is_ready() && buf.filled().len() > before {
-        stamped.notes.note_read(Instant::now(), None);
+        stamped.notes.note_read(None);
     }
     read
 }
