@@ -8,7 +8,7 @@ use speedmatrix_shared::{
     gauge::CellPhase,
     id::CellId,
     plan::PromptMode,
-    stats::window::Window,
+    stats::{cell::CellResult, window::Window},
     trace::{RequestEnd, RequestFailure, RequestTrace},
     units::Nanos,
 };
@@ -73,13 +73,13 @@ impl Bench {
         }
         self.teller.tell(RunEvent::CellStarted { cell }).await?;
         if let Some((running, waiting)) = self.drained(cell).await {
-            return self.finish(cell, verdict::not_drained(running, waiting)).await;
+            return self.finish(cell, CellResult::not_drained(running, waiting)).await;
         }
         self.show(cell, CellPhase::Cache, &Self::no_slots());
         let prepared = match self.prepare_cache(cell, warm_up).await {
             Ok(prepared) => prepared,
             Err(Unprepared::Halt(halt)) => return Err(halt),
-            Err(Unprepared::Request(failure)) => return self.finish(cell, verdict::failed(&failure, &[])).await,
+            Err(Unprepared::Request(failure)) => return self.finish(cell, CellResult::given_up(&failure, &[])).await,
         };
         let Prepared { supplies, cold, proof } = prepared;
         let mut slots = Vec::new();

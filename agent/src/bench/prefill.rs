@@ -13,7 +13,6 @@ use speedmatrix_shared::{
 use super::{
     Bench, Halt,
     single::{failure, is_hopeless},
-    verdict,
 };
 use crate::prompt::text::Purpose;
 
@@ -34,7 +33,7 @@ impl Bench {
         }
         self.teller.tell(RunEvent::CellStarted { cell }).await?;
         if let Some((running, waiting)) = self.drained(cell).await {
-            return self.finish(cell, verdict::not_drained(running, waiting)).await;
+            return self.finish(cell, CellResult::not_drained(running, waiting)).await;
         }
         self.show(cell, CellPhase::Cache, &Self::no_slots());
         let start = self.clock.now();
@@ -70,7 +69,7 @@ impl Bench {
         }
         self.teller.tell(RunEvent::CellStarted { cell }).await?;
         if let Some((running, waiting)) = self.drained(cell).await {
-            self.finish(cell, verdict::not_drained(running, waiting)).await?;
+            self.finish(cell, CellResult::not_drained(running, waiting)).await?;
             return Ok(None);
         }
         self.show(cell, CellPhase::Cache, &Self::no_slots());
