@@ -56,7 +56,7 @@ pub enum RawError {
         found: u8,
     },
     /// The packing is broken: cut short, changed, or never was one.
-    #[error("it can't be unpacked ({0})")]
+    #[error("it can't be unpacked: {0}")]
     Packing(&'static str),
     /// It is larger than any real one.
     #[error("it is larger than the {MAX_PLAIN_BYTES} bytes allowed")]
@@ -71,7 +71,7 @@ pub enum RawError {
     #[error("a number in it is out of range")]
     TooLarge,
     /// The part in JSON can't be read or written.
-    #[error("its record can't be read ({0})")]
+    #[error("its JSON can't be read: {0}")]
     Record(String),
     /// JSON has no word for it.
     #[error("the engine told a number that is none")]

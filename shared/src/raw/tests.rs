@@ -137,13 +137,13 @@ fn what_is_no_record_is_said_in_words() {
     let good = encode(small()).unwrap();
     check(&[], "there are no bytes");
     check(&[9, 1, 2, 3], "its format is 9 and this version reads 1: update Speedmatrix");
-    check(&[1, 1, 2, 3], "it can't be unpacked (it is damaged)");
-    check(&good[..good.len() - 1], "it can't be unpacked (it ends too early)");
+    check(&[1, 1, 2, 3], "it can't be unpacked: it is damaged");
+    check(&good[..good.len() - 1], "it can't be unpacked: it ends too early");
     let mut changed = good.clone();
     *changed.last_mut().unwrap() ^= 1;
-    check(&changed, "it can't be unpacked (its checksum is wrong)");
+    check(&changed, "it can't be unpacked: its checksum is wrong");
     check(&packed(&[]), "a part of it ends too early");
-    check(&packed(&[0]), "its record can't be read (EOF while parsing a value at line 1 column 0)");
+    check(&packed(&[0]), "its JSON can't be read: EOF while parsing a value at line 1 column 0");
     // A part that says it has 2^63 bytes, and a request that says it has 2^60 arrivals: neither is believed.
     check(&packed(&[128, 128, 128, 128, 128, 128, 128, 128, 128, 1]), "a part of it ends too early");
     let mut record = small();
