@@ -72,7 +72,7 @@ impl Drop for Running {
 }
 
 /// Runs the program to its end, with its store in `folder`.
-fn finish(folder: &TempDir, arguments: &[&str]) -> Output {
+pub(crate) fn finish(folder: &TempDir, arguments: &[&str]) -> Output {
     let store = folder.path().join("runs.sqlite3");
     let needs_store = !matches!(arguments.first(), Some(&("sim" | "watch" | "--help" | "--version")));
     let mut program = program();
@@ -83,18 +83,18 @@ fn finish(folder: &TempDir, arguments: &[&str]) -> Output {
     program.output().unwrap()
 }
 
-fn out(output: &Output) -> String {
+pub(crate) fn out(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-fn err(output: &Output) -> String {
+pub(crate) fn err(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
 #[test]
 fn the_manual_reads_like_one() {
     let folder = tempfile::tempdir().unwrap();
-    let manual = ["", "serve", "run", "sim", "export"].map(|command| {
+    let manual = ["", "serve", "run", "sim", "export", "reanalyse"].map(|command| {
         let arguments: Vec<&str> = [command, "--help"].into_iter().filter(|word| !word.is_empty()).collect();
         let output = finish(&folder, &arguments);
         assert_eq!(output.status.code(), Some(0));
