@@ -111,9 +111,9 @@ impl CellResult {
         Self::without_numbers(CellStatus::Failed(failure.kind), failures)
     }
 
-    fn without_numbers(status: CellStatus, failures: Vec<FailureGroup>) -> Self {
+    fn without_numbers(verdict: CellStatus, failures: Vec<FailureGroup>) -> Self {
         let (stats, findings) = (CellStats::default(), Vec::new());
-        Self { status, stats, findings, failures, rules: Some(RULES_VERSION) }
+        Self { status: verdict, stats, findings, failures, rules: Some(RULES_VERSION) }
     }
 
     /// The rule on the cache can only compare times; a request that asked for it knows better.
