@@ -156,7 +156,7 @@ impl Reanalysis {
         let tool = concat!("speedmatrix ", env!("CARGO_PKG_VERSION"));
         let kept = match kept {
             0 => String::new(),
-            kept => format!("; {kept} keep their numbers, as they have no raw arrivals"),
+            kept => format!("; {kept} keep their numbers, as their raw arrivals are missing or damaged"),
         };
         format!(
             "analysed again from run {id} by {tool} under rules {RULES_VERSION}: {changed} of {all} cells changed{kept}"

@@ -17,6 +17,7 @@ use speedmatrix_shared::{
     event::{Envelope, RunEvent, RunOutcome},
     id::RunId,
     plan::draft::parse_target,
+    raw::codec,
     state::{RunState, RunStatus},
 };
 use tempfile::TempDir;
@@ -346,9 +347,11 @@ async fn what_was_measured_survives_a_kill() {
     let listed = runs_of(&agent).await;
     assert_eq!(listed.len(), 1, "the demo runs only where there is no run: {listed:?}");
     assert_eq!(listed[0].status, RunStatus::Ended { outcome: RunOutcome::Interrupted });
-    let state = Store::open(&store, Access::Read).await.unwrap().load(&run).await.unwrap();
+    let store = Store::open(&store, Access::Read).await.unwrap();
     let (cell, result) = finished.unwrap();
-    assert_eq!(state.cell(cell).unwrap().result(), Some(&result));
+    assert_eq!(store.load(&run).await.unwrap().cell(cell).unwrap().result(), Some(&result));
+    let raw = store.raw(&run, cell).await.unwrap().expect("raw arrivals are stored together with their cell");
+    assert_eq!(codec::decode(&raw).unwrap().result(), result);
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@
 //!
 //! Measured on 112,500 arrivals with jittered times (8.9 bytes each before packing): deflate 5.7 bytes, zstandard's
 //! fastest level (the only one `ruzstd` has) 6.3, lz4 6.9. Deflate's levels from 1 to 9 differ by 0.2 % there.
+//! With the requests around them it is 6.0 bytes: 0.7 MB for a cell of 128 streams and 30 s (the agent's bench `store`).
 
 use std::num::NonZeroU32;
 
