@@ -9,6 +9,7 @@ pub mod engine;
 pub mod framing;
 pub mod hub;
 pub mod prompt;
+pub mod reanalysis;
 pub mod runs;
 pub mod secret;
 pub mod server;

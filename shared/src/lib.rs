@@ -12,6 +12,7 @@ pub mod gauge;
 pub mod id;
 pub mod metric;
 pub mod plan;
+pub mod raw;
 pub mod sample;
 pub mod state;
 pub mod stats;

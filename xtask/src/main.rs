@@ -26,7 +26,7 @@ cargo xtask test            everything that must hold before a change lands (als
 cargo xtask setup           install what building and testing need; again only checks
 cargo xtask dev             serve the page with reload, on top of an agent that runs already
 cargo xtask cases [ARGS]    replay the recorded cases beside the repository, one line each
-cargo xtask bench [ARGS]    how true the client's own stamps are, as a table
+cargo xtask bench [ARGS]    how true the client's own stamps are, how small and fast the store is: two tables
 cargo xtask gen [--check]   write the generated pages of docs/ (or say which are stale)
 cargo xtask tidy            what no other tool checks: sizes, names, colours, forbidden words
 

@@ -24,8 +24,12 @@ pub(crate) fn cases(layout: &Layout, args: &[String]) -> Result {
     run(cargo.env("SPEEDMATRIX_SHARED", &shared))
 }
 
-/// Measures how true the client's stamps are, against the simulator's own.
+/// Measures how true the client's stamps are, against the simulator's own; then how small and fast the store is.
 pub(crate) fn bench(layout: &Layout, args: &[String]) -> Result {
-    let mut cargo = layout.cargo(["bench", "--locked", "--quiet", "-p", AGENT]);
-    run(cargo.args(["--bench", "truth", "--"]).args(args))
+    let bench = |name: &str, args: &[String]| {
+        let mut cargo = layout.cargo(["bench", "--locked", "--quiet", "-p", AGENT]);
+        run(cargo.args(["--bench", name, "--"]).args(args))
+    };
+    bench("truth", args)?;
+    bench("store", &[])
 }

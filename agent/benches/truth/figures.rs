@@ -3,17 +3,10 @@
 use std::{collections::HashMap, io};
 
 use super::{
+    figure::{Figure, at_most},
     job::{Detail, Job, Report, Row, in_process},
     simulator::{Simulator, Truth},
 };
-
-/// One row of the table.
-pub(crate) struct Figure {
-    pub(crate) name: String,
-    pub(crate) asked: String,
-    pub(crate) reached: String,
-    pub(crate) ok: bool,
-}
 
 /// Streams, requests of each, tokens of each: at least some hundred requests a row, some seconds each.
 const LOADS: [(u32, u32, u32); 4] = [(1, 100, 5), (100, 3, 100), (500, 2, 100), (1_000, 2, 100)];
@@ -39,11 +32,6 @@ pub(crate) fn all() -> io::Result<Vec<Figure>> {
     exact_counts(&mut figures)?;
     long_prompts(&mut figures)?;
     Ok(figures)
-}
-
-fn at_most(name: String, bound: f64, unit: &str, reached: f64) -> Figure {
-    let ok = reached <= bound;
-    Figure { name, asked: format!("<= {bound} {unit}"), reached: format!("{reached:.3} {unit}"), ok }
 }
 
 fn failures(figures: &mut Vec<Figure>, name: &str, report: &Report) {

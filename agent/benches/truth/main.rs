@@ -5,14 +5,17 @@
 //! memory are its own. Run it on an idle machine of at least two cores.
 
 mod bare;
+#[path = "../figure/mod.rs"]
+mod figure;
 mod figures;
 mod job;
 mod ours;
 mod simulator;
 
-use std::io::{self, Write as _};
+use std::io;
 
-use figures::{Figure, all};
+use figure::table;
+use figures::all;
 use job::{Job, Report};
 
 fn main() -> io::Result<()> {
@@ -30,16 +33,5 @@ fn main() -> io::Result<()> {
 fn work(job: &str, run: impl FnOnce(&Job) -> io::Result<Report>) -> io::Result<()> {
     let report = run(&serde_json::from_str(job)?)?;
     serde_json::to_writer(io::stdout().lock(), &report)?;
-    Ok(())
-}
-
-fn table(figures: &[Figure]) -> io::Result<()> {
-    let width = figures.iter().map(|figure| figure.name.len()).max().unwrap_or(0);
-    let mut out = io::stdout().lock();
-    writeln!(out, "{:width$} | {:>12} | {:>12} | ok", "figure", "asked", "reached")?;
-    for Figure { name, asked, reached, ok } in figures {
-        let ok = if *ok { "yes" } else { "NO" };
-        writeln!(out, "{name:width$} | {asked:>12} | {reached:>12} | {ok}")?;
-    }
     Ok(())
 }

@@ -4,6 +4,7 @@ use speedmatrix_shared::{
     event::LogLevel,
     id::CellId,
     plan::PromptMode,
+    stats::verdict::Proof,
     trace::{RequestFailure, RequestTrace},
     units::Context,
 };
@@ -34,17 +35,6 @@ pub(super) struct Prepared {
     /// Requests that found a cold cache.
     pub(super) cold: Vec<RequestTrace>,
     pub(super) proof: Proof,
-}
-
-/// Whether the cache is known to be filled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Proof {
-    /// The cell's prompts are cold on purpose.
-    NotWanted,
-    /// A request hit.
-    Shown,
-    /// No request is known to have hit.
-    Missing,
 }
 
 /// Why a cell could not be prepared.

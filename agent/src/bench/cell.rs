@@ -21,8 +21,8 @@ use super::{
     gauges::Look,
     load::{Load, Slot, closed_loop},
     ramp::{Ramp, RampState},
+    record,
     single::is_hopeless,
-    verdict,
 };
 
 /// Time between two looks at the slots during the ramp, on the run's clock …
@@ -72,14 +72,17 @@ impl Bench {
             return Ok(());
         }
         self.teller.tell(RunEvent::CellStarted { cell }).await?;
-        if let Some((running, waiting)) = self.drained(cell).await {
-            return self.finish(cell, verdict::not_drained(running, waiting)).await;
+        let asked = self.asked(cell);
+        if let Some(load) = self.drained(cell).await {
+            return self.finish(cell, record::not_drained(asked, load)).await;
         }
         self.show(cell, CellPhase::Cache, &Self::no_slots());
         let prepared = match self.prepare_cache(cell, warm_up).await {
             Ok(prepared) => prepared,
             Err(Unprepared::Halt(halt)) => return Err(halt),
-            Err(Unprepared::Request(failure)) => return self.finish(cell, verdict::failed(&failure, &[])).await,
+            Err(Unprepared::Request(failure)) => {
+                return self.finish(cell, record::given_up(asked, failure, Vec::new())).await;
+            }
         };
         let Prepared { supplies, cold, proof } = prepared;
         let mut slots = Vec::new();
@@ -88,8 +91,7 @@ impl Bench {
         }
         let load = closed_loop(slots, self.clock, self.idle_limit(cell)).await;
         let measured = self.measure(cell, load).await?;
-        let result = verdict::decode(cell, self.asked(cell), &measured, &cold, proof);
-        self.finish(cell, result).await
+        self.finish(cell, record::decode(asked, cell.concurrency, measured, (cold, proof))).await
     }
 
     /// What the plan asks of a cell.

@@ -8,11 +8,11 @@ mod gauges;
 mod load;
 mod prefill;
 mod ramp;
+mod record;
 mod single;
 mod skip;
 mod supply;
 mod tune;
-mod verdict;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,7 +24,8 @@ use speedmatrix_shared::{
     gauge::{CellPhase, Gauge},
     id::{CellId, Phase, RunId},
     plan::{Prefill, RunPlan},
-    stats::cell::{CellResult, CellStatus},
+    raw::RawCell,
+    stats::cell::CellStatus,
     target::TargetFacts,
     trace::FailureKind,
     units::{Context, Nanos},
@@ -85,11 +86,22 @@ impl Default for Patience {
     }
 }
 
+/// A fact on its way to the store.
+#[derive(Debug)]
+pub struct Fact {
+    /// When it happened.
+    pub at: Nanos,
+    /// What happened.
+    pub event: RunEvent,
+    /// Beside a finished cell: what its result was computed from. It is packed by who stores it, never while measuring.
+    pub raw: Option<Box<RawCell>>,
+}
+
 /// Where a run tells, and is told to stop.
 #[derive(Debug)]
 pub struct Outlets {
-    /// Facts with their times. A closed channel stops the run.
-    pub facts: mpsc::Sender<(Nanos, RunEvent)>,
+    /// What becomes known. A closed channel stops the run.
+    pub facts: mpsc::Sender<Fact>,
     /// The live gauge; `None` between cells.
     pub gauge: watch::Sender<Option<Gauge>>,
     /// Stops the run within a second; the running cell is dropped.
@@ -134,7 +146,7 @@ enum Halt {
 /// Tells facts.
 #[derive(Debug, Clone)]
 struct Teller {
-    facts: mpsc::Sender<(Nanos, RunEvent)>,
+    facts: mpsc::Sender<Fact>,
     clock: Clock,
 }
 
@@ -144,7 +156,11 @@ impl Teller {
     }
 
     async fn tell_at(&self, at: Nanos, event: RunEvent) -> Result<(), Halt> {
-        self.facts.send((at, event)).await.map_err(|_closed| Halt::Unheard)
+        self.send(Fact { at, event, raw: None }).await
+    }
+
+    async fn send(&self, fact: Fact) -> Result<(), Halt> {
+        self.facts.send(fact).await.map_err(|_closed| Halt::Unheard)
     }
 
     async fn log(&self, level: LogLevel, text: String) -> Result<(), Halt> {
@@ -186,7 +202,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(job: Job, facts: mpsc::Sender<(Nanos, RunEvent)>) -> Result<Self, String> {
+    fn new(job: Job, facts: mpsc::Sender<Fact>) -> Result<Self, String> {
         let Job { plan, run, target, facts: known, clock, patience, serving } = job;
         let model = known.served_model.as_deref().or(plan.model()).unwrap_or_default();
         let requests = Arc::new(Requests::new(model, Dialect::default()));
@@ -267,7 +283,8 @@ impl Bench {
         Ok(true)
     }
 
-    async fn finish(&mut self, cell: CellId, result: CellResult) -> Result<(), Halt> {
+    async fn finish(&mut self, cell: CellId, raw: RawCell) -> Result<(), Halt> {
+        let result = raw.result();
         match result.status {
             CellStatus::Failed(FailureKind::ContextOverflow) => {
                 let said = result.failures.first().map(|group| group.text.clone()).unwrap_or_default();
@@ -276,7 +293,8 @@ impl Bench {
             CellStatus::Failed(FailureKind::Connect) => self.unreachable_in_a_row += 1,
             _ => self.unreachable_in_a_row = 0,
         }
-        self.teller.tell(RunEvent::CellFinished { cell, result: Box::new(result) }).await?;
+        let event = RunEvent::CellFinished { cell, result: Box::new(result) };
+        self.teller.send(Fact { at: self.clock.now(), event, raw: Some(Box::new(raw)) }).await?;
         if self.unreachable_in_a_row < MOST_UNREACHABLE {
             return Ok(());
         }

@@ -5,15 +5,13 @@ use speedmatrix_shared::{
     gauge::CellPhase,
     id::{CellId, Phase},
     plan::PromptMode,
-    stats::cell::CellResult,
     trace::RequestTrace,
     units::{Concurrency, Context, Nanos},
 };
 
 use super::{
-    Bench, Halt,
+    Bench, Halt, record,
     single::{failure, is_hopeless},
-    verdict,
 };
 use crate::prompt::text::Purpose;
 
@@ -33,8 +31,9 @@ impl Bench {
             return Ok(());
         }
         self.teller.tell(RunEvent::CellStarted { cell }).await?;
-        if let Some((running, waiting)) = self.drained(cell).await {
-            return self.finish(cell, verdict::not_drained(running, waiting)).await;
+        let asked = self.asked(cell);
+        if let Some(load) = self.drained(cell).await {
+            return self.finish(cell, record::not_drained(asked, load)).await;
         }
         self.show(cell, CellPhase::Cache, &Self::no_slots());
         let start = self.clock.now();
@@ -58,7 +57,7 @@ impl Bench {
             }
         }
         self.note(cell.context, &traces, &[]);
-        self.finish(cell, CellResult::prefill(&traces, self.asked(cell))).await
+        self.finish(cell, record::prefill(asked, traces)).await
     }
 
     /// Fills the prefix cache for the decode cells of `context` and tells the prefill row from that one cold request.
@@ -69,8 +68,9 @@ impl Bench {
             return Ok(None);
         }
         self.teller.tell(RunEvent::CellStarted { cell }).await?;
-        if let Some((running, waiting)) = self.drained(cell).await {
-            self.finish(cell, verdict::not_drained(running, waiting)).await?;
+        let asked = self.asked(cell);
+        if let Some(load) = self.drained(cell).await {
+            self.finish(cell, record::not_drained(asked, load)).await?;
             return Ok(None);
         }
         self.show(cell, CellPhase::Cache, &Self::no_slots());
@@ -83,7 +83,9 @@ impl Bench {
         };
         let traces: Vec<RequestTrace> = trace.into_iter().collect();
         self.note(context, &traces, &[]);
-        self.finish(cell, CellResult::prefill(&traces, self.asked(cell))).await?;
-        Ok(traces.into_iter().next().filter(|trace| failure(trace).is_none()))
+        // One request of one token: the record keeps it, and so does the decode cell that it was a scout for.
+        let warm_up = traces.first().filter(|trace| failure(trace).is_none()).cloned();
+        self.finish(cell, record::prefill(asked, traces)).await?;
+        Ok(warm_up)
     }
 }

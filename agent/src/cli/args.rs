@@ -66,6 +66,11 @@ pub(super) enum Command {
     ///
     /// It works beside an agent and changes nothing.
     Export(ExportArgs),
+    /// Compute a run's numbers again, under the rules of this version
+    ///
+    /// Every finished cell keeps its raw arrivals. The table shows the cells whose results differ; without --save
+    /// nothing is written.
+    Reanalyse(ReanalyseArgs),
     /// Look at a server without measuring it
     ///
     /// Says what answers there: engine, version, model and limits.
@@ -210,6 +215,18 @@ pub(super) struct ExportArgs {
     /// File to write; one that exists is not overwritten [default: the terminal]
     #[arg(long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) store: StoreArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReanalyseArgs {
+    /// The run's id, as `runs` lists it
+    #[arg(value_name = "RUN")]
+    pub(super) run: String,
+    /// Store the new results as a new run; the old one stays as it is
+    #[arg(long)]
+    pub(super) save: bool,
     #[command(flatten)]
     pub(super) store: StoreArgs,
 }

@@ -3,6 +3,7 @@
 mod args;
 mod measure;
 mod read;
+mod reanalyse;
 mod serve;
 mod target;
 
@@ -14,6 +15,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
     client::probe::ProbeError,
+    reanalysis::ReanalysisError,
     runs::StartError,
     store::StoreError,
     terminal::Terminal,
@@ -65,6 +67,8 @@ enum CliError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
+    Reanalysis(#[from] ReanalysisError),
+    #[error(transparent)]
     Watch(#[from] WatchError),
     #[error(
         "{address} is in use: stop the program that listens there, or choose another port with --listen 127.0.0.1:0"
@@ -87,6 +91,12 @@ impl CliError {
             | Self::Plan(_)
             | Self::Start(StartError::Plan(_))
             | Self::Store(StoreError::NoSuchRun(_))
+            | Self::Reanalysis(
+                ReanalysisError::Store(StoreError::NoSuchRun(_))
+                | ReanalysisError::Running(_)
+                | ReanalysisError::NoRaw(_)
+                | ReanalysisError::Plan(_),
+            )
             | Self::Watch(WatchError::Address(_)) => Exit::Usage,
             Self::Target(_) | Self::Start(StartError::Target(_)) | Self::Watch(_) => Exit::Unreachable,
             // Who reads the output has had enough.
@@ -128,6 +138,7 @@ pub async fn carry_out(wanted: Wanted, terminal: &mut Terminal) -> Exit {
         Command::Watch(args) => watch::watch(&args.url, terminal).await.map(|()| Exit::Done).map_err(CliError::from),
         Command::Runs(args) => read::list(args, terminal).await,
         Command::Export(args) => read::export(args, terminal).await,
+        Command::Reanalyse(args) => reanalyse::reanalyse(args, terminal).await,
     };
     done.unwrap_or_else(|error| {
         let exit = error.exit();

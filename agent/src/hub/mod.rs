@@ -22,7 +22,7 @@ pub use subscription::Subscription;
 
 use crate::{
     clock::Clock,
-    store::{Store, StoreError},
+    store::{RawKept, Store, StoreError},
 };
 
 /// Events that a listener may be behind before it gets a new snapshot instead.
@@ -145,6 +145,15 @@ impl Teller {
         self.store.append(&self.hub.id, envelope.clone()).await?;
         self.next_seq += 1;
         Ok(self.hub.tell(envelope)?)
+    }
+
+    /// As [`Teller::tell`], for a finished cell with what its result was computed from, packed.
+    pub async fn tell_cell(&mut self, at: Nanos, event: RunEvent, raw: Vec<u8>) -> Result<RawKept, TellError> {
+        let envelope = Envelope { seq: self.next_seq, at, event };
+        let kept = self.store.append_cell(&self.hub.id, envelope.clone(), raw).await?;
+        self.next_seq += 1;
+        self.hub.tell(envelope)?;
+        Ok(kept)
     }
 
     /// Now, on the run's clock.

@@ -9,11 +9,11 @@ use std::{
 };
 
 use speedmatrix_shared::{
-    event::{Origin, RunEvent, RunOutcome},
+    event::{LogLevel, Origin, RunEvent, RunOutcome},
     id::RunId,
     plan::RunPlan,
+    raw::{RawCell, codec},
     target::TargetFacts,
-    units::Nanos,
 };
 use tokio::{
     runtime::Handle,
@@ -23,10 +23,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Active, Reserved, Runs, Slot, StartError, unix_ms};
 use crate::{
-    bench::{self, Job, Outlets, Patience},
+    bench::{self, Fact, Job, Outlets, Patience},
     client::Target,
     clock::Clock,
     hub::{TellError, Teller},
+    store::RawKept,
 };
 
 /// Facts that the measuring side may be ahead of the store.
@@ -80,15 +81,15 @@ pub(super) async fn begin(
 /// Stores and tells every fact, and at last how the run ended.
 async fn tell_all(
     mut teller: Teller,
-    mut facts: mpsc::Receiver<(Nanos, RunEvent)>,
+    mut facts: mpsc::Receiver<Fact>,
     outcome: oneshot::Receiver<RunOutcome>,
     stop: CancellationToken,
 ) {
     let mut untold: Option<TellError> = None;
-    while let Some((at, event)) = facts.recv().await {
+    while let Some(fact) = facts.recv().await {
         // A fact that can't be stored is not told, so there is nothing to measure on for.
         if untold.is_none()
-            && let Err(error) = teller.tell(at, event).await
+            && let Err(error) = tell(&mut teller, fact).await
         {
             tracing::error!("{error}");
             stop.cancel();
@@ -104,6 +105,33 @@ async fn tell_all(
     if let Err(error) = teller.tell(at, RunEvent::RunFinished { outcome }).await {
         tracing::error!("the end of the run could not be stored: {error}");
     }
+}
+
+async fn tell(teller: &mut Teller, fact: Fact) -> Result<(), TellError> {
+    let Fact { at, event, raw } = fact;
+    let (RunEvent::CellFinished { cell, .. }, Some(raw)) = (&event, raw) else {
+        return teller.tell(at, event).await;
+    };
+    let cell = *cell;
+    let lost = match packed(raw).await {
+        Ok(bytes) => match teller.tell_cell(at, event, bytes).await? {
+            RawKept::Kept => return Ok(()),
+            RawKept::Lost(error) => error.to_string(),
+        },
+        Err(reason) => {
+            teller.tell(at, event).await?;
+            reason
+        }
+    };
+    let text = format!("the raw arrivals of {cell} were not kept, so it can't be analysed again later: {lost}");
+    tracing::warn!("{text}");
+    teller.tell(at, RunEvent::Log { level: LogLevel::Warning, text }).await
+}
+
+/// Packs a record. It takes a core for some hundredths of a second: the serving side's, away from tasks that answer.
+async fn packed(raw: Box<RawCell>) -> Result<Vec<u8>, String> {
+    let packing = tokio::task::spawn_blocking(move || codec::encode(*raw));
+    packing.await.map_err(|panic| panic.to_string())?.map_err(|error| error.to_string())
 }
 
 /// Works on a thread of its own. A panic there is a failed run, not the agent's end.

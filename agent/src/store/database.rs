@@ -24,6 +24,7 @@ use super::{
     Access, MAX_EVENT_BYTES,
     error::{StoreError, explain},
     lock::{self, Lock},
+    raw::{self, RawKept},
     schema,
 };
 
@@ -82,6 +83,14 @@ impl Database {
     }
 
     pub(super) fn append(&mut self, run: &RunId, envelope: &Envelope) -> Result<(), StoreError> {
+        self.add(run, envelope, None).map(drop)
+    }
+
+    pub(super) fn append_cell(&mut self, run: &RunId, envelope: &Envelope, raw: &[u8]) -> Result<RawKept, StoreError> {
+        self.add(run, envelope, Some(raw))
+    }
+
+    fn add(&mut self, run: &RunId, envelope: &Envelope, raw: Option<&[u8]>) -> Result<RawKept, StoreError> {
         let json = serde_json::to_string(&envelope.event).map_err(|e| refused(run, e))?;
         if json.len() > MAX_EVENT_BYTES {
             return Err(refused(run, format!("{} bytes are more than the {MAX_EVENT_BYTES} allowed", json.len())));
@@ -90,24 +99,24 @@ impl Database {
             Some(writing) => (writing.lock, Some(writing.state)),
             None => (self.lock_run(run)?, self.known(run)?),
         };
-        let written = self.write_next(run, state.as_ref(), envelope, &json);
+        let written = self.write_next(run, state.as_ref(), Entry { envelope, json: &json, raw });
         match (&written, state) {
-            (Ok(next), _) if next.status == RunStatus::Running => {
+            (Ok((next, _)), _) if next.status == RunStatus::Running => {
                 self.writing.insert(run.clone(), Writing { state: next.clone(), lock });
             }
             (Err(_), Some(state)) => drop(self.writing.insert(run.clone(), Writing { state, lock })),
             (Ok(_), _) | (Err(_), None) => lock.finish(),
         }
-        written.map(drop)
+        written.map(|(_, kept)| kept)
     }
 
     fn write_next(
         &mut self,
         run: &RunId,
         state: Option<&RunState>,
-        envelope: &Envelope,
-        json: &str,
-    ) -> Result<RunState, StoreError> {
+        entry: Entry<'_>,
+    ) -> Result<(RunState, RawKept), StoreError> {
+        let envelope = entry.envelope;
         let next = match state {
             None => RunState::start(run.clone(), envelope).map_err(|e| refused(run, e))?,
             Some(state) => {
@@ -118,8 +127,17 @@ impl Database {
                 next
             }
         };
-        write(&mut self.connection, &next, envelope, json).map_err(|e| explain(&self.path, e))?;
-        Ok(next)
+        let kept = match write(&mut self.connection, &next, entry) {
+            Ok(()) => RawKept::Kept,
+            // The fact weighs more than what it was computed from: perhaps there is room for the fact alone.
+            Err(error) if entry.raw.is_some() => {
+                let alone = Entry { raw: None, ..entry };
+                write(&mut self.connection, &next, alone).map_err(|e| explain(&self.path, e))?;
+                RawKept::Lost(explain(&self.path, error))
+            }
+            Err(error) => return Err(explain(&self.path, error)),
+        };
+        Ok((next, kept))
     }
 
     /// The state of a run that is in the file.
@@ -129,6 +147,14 @@ impl Database {
             Err(StoreError::NoSuchRun(_)) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    pub(super) const fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     fn lock_run(&self, run: &RunId) -> Result<Lock, StoreError> {
@@ -244,7 +270,18 @@ impl Database {
     }
 }
 
-fn write(connection: &mut Connection, state: &RunState, envelope: &Envelope, json: &str) -> rusqlite::Result<()> {
+/// An event to be written, and what belongs to it.
+#[derive(Debug, Clone, Copy)]
+struct Entry<'a> {
+    envelope: &'a Envelope,
+    /// The event as it is stored.
+    json: &'a str,
+    /// Beside a finished cell: what its result was computed from.
+    raw: Option<&'a [u8]>,
+}
+
+fn write(connection: &mut Connection, state: &RunState, entry: Entry<'_>) -> rusqlite::Result<()> {
+    let Entry { envelope, json, raw } = entry;
     let summary = summary_of(state);
     let summary = serde_json::to_string(&summary).map_err(|e| rusqlite::Error::ToSqlConversionFailure(e.into()))?;
     let ended = i64::from(state.status != RunStatus::Running);
@@ -264,6 +301,9 @@ fn write(connection: &mut Connection, state: &RunState, envelope: &Envelope, jso
     ])?;
     if let RunEvent::CellFinished { cell, result } = &envelope.event {
         write_cell(&change, run, *cell, result)?;
+        if let Some(bytes) = raw {
+            raw::write(&change, raw::Row { run, cell: *cell, seq: envelope.seq, rules: result.rules, bytes })?;
+        }
     }
     change.commit()
 }
@@ -315,7 +355,7 @@ fn damaged_line(id: RunId, started_unix_ms: u64, detail: String) -> RunSummary {
 }
 
 /// A number as SQLite holds it. Numbers, sizes and times of runs stay far below 2^63.
-fn whole(number: u64) -> i64 {
+pub(super) fn whole(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 

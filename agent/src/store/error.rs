@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf};
 
 use rusqlite::ErrorCode;
-use speedmatrix_shared::id::RunId;
+use speedmatrix_shared::id::{CellId, RunId};
 
 /// Why the store did not do what was asked. Nothing was overwritten.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +85,18 @@ pub enum StoreError {
         /// Which run.
         run: RunId,
         /// What is wrong with it.
+        detail: String,
+    },
+    /// What one cell's result was computed from can't be read; the result can.
+    #[error(
+        "the record of raw arrivals of {cell} in run {run} is damaged ({detail}): the cell's stored numbers are not affected"
+    )]
+    DamagedRaw {
+        /// Which run.
+        run: RunId,
+        /// Which cell.
+        cell: CellId,
+        /// What is wrong with them.
         detail: String,
     },
     /// An event that may not stand there.

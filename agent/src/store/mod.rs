@@ -1,19 +1,27 @@
-//! Runs on disk: one SQLite file. A run is its events; everything else in the file is a fold of them.
+//! Runs on disk: one SQLite file. A run is its events, and the raw arrivals beside them; everything else in the file is
+//! a fold of the events.
 //!
 //! The file has a thread of its own. [`Store::append`] returns once the event would survive a loss of power.
 
 mod database;
 mod error;
 mod lock;
+mod raw;
 mod schema;
 
 use std::path::{Path, PathBuf};
 
-use speedmatrix_shared::{api::RunSummary, event::Envelope, id::RunId, state::RunState};
+use speedmatrix_shared::{
+    api::RunSummary,
+    event::Envelope,
+    id::{CellId, RunId},
+    state::RunState,
+};
 use tokio::sync::{mpsc, oneshot};
 
 use database::Database;
 pub use error::StoreError;
+pub use raw::RawKept;
 
 /// Calls that may wait for the file's thread; more wait at their caller.
 const WAITING_CALLS: usize = 64;
@@ -75,6 +83,19 @@ impl Store {
     pub async fn append(&self, run: &RunId, envelope: Envelope) -> Result<(), StoreError> {
         let run = run.clone();
         self.call(move |database| database.append(&run, &envelope)).await
+    }
+
+    /// As [`Store::append`], for a finished cell: what its result was computed from, packed, goes to disk together with
+    /// the event. Where only that can't be stored the event still is, and the answer says so.
+    pub async fn append_cell(&self, run: &RunId, envelope: Envelope, raw: Vec<u8>) -> Result<RawKept, StoreError> {
+        let run = run.clone();
+        self.call(move |database| database.append_cell(&run, &envelope, &raw)).await
+    }
+
+    /// What a cell's result was computed from, packed; `None` where it was not kept.
+    pub async fn raw(&self, run: &RunId, cell: CellId) -> Result<Option<Vec<u8>>, StoreError> {
+        let run = run.clone();
+        self.call(move |database| database.raw(&run, cell)).await
     }
 
     /// All runs: running ones first, then newest first. A run whose record is damaged is among them and says so.

@@ -13,10 +13,11 @@ use super::{
 const APPLICATION_ID: i64 = 0x5370_4d78;
 
 /// The schema of this version.
-pub(super) const KNOWN: i64 = 1;
+pub(super) const KNOWN: i64 = 2;
 
 /// Step n makes schema n + 1 out of schema n. A step that was released is never edited.
-const STEPS: [&str; KNOWN as usize] = ["
+const STEPS: [&str; KNOWN as usize] = [
+    "
     CREATE TABLE runs (
         id              TEXT    PRIMARY KEY,
         started_unix_ms INTEGER NOT NULL,
@@ -44,7 +45,20 @@ const STEPS: [&str; KNOWN as usize] = ["
         time_between_tokens_s REAL,
         PRIMARY KEY (run, cell)
     ) STRICT;
-"];
+    ",
+    // Records of finished cells, as `shared::raw::codec` packs them: `rules` made the result that event `seq` tells. The
+    // bytes come last, so that who asks for the rest does not read through them.
+    "
+    CREATE TABLE raw (
+        run   TEXT    NOT NULL REFERENCES runs (id),
+        cell  TEXT    NOT NULL,
+        seq   INTEGER NOT NULL,
+        rules INTEGER,
+        bytes BLOB    NOT NULL,
+        PRIMARY KEY (run, cell)
+    ) STRICT;
+    ",
+];
 
 /// Checks that the file is ours and brings it to this version's schema. Before the checks have passed nothing is
 /// written.

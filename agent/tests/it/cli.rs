@@ -17,6 +17,7 @@ use speedmatrix_shared::{
     event::{Envelope, RunEvent, RunOutcome},
     id::RunId,
     plan::draft::parse_target,
+    raw::codec,
     state::{RunState, RunStatus},
 };
 use tempfile::TempDir;
@@ -72,7 +73,7 @@ impl Drop for Running {
 }
 
 /// Runs the program to its end, with its store in `folder`.
-fn finish(folder: &TempDir, arguments: &[&str]) -> Output {
+pub(crate) fn finish(folder: &TempDir, arguments: &[&str]) -> Output {
     let store = folder.path().join("runs.sqlite3");
     let needs_store = !matches!(arguments.first(), Some(&("sim" | "watch" | "--help" | "--version")));
     let mut program = program();
@@ -83,18 +84,18 @@ fn finish(folder: &TempDir, arguments: &[&str]) -> Output {
     program.output().unwrap()
 }
 
-fn out(output: &Output) -> String {
+pub(crate) fn out(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-fn err(output: &Output) -> String {
+pub(crate) fn err(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
 #[test]
 fn the_manual_reads_like_one() {
     let folder = tempfile::tempdir().unwrap();
-    let manual = ["", "serve", "run", "sim", "export"].map(|command| {
+    let manual = ["", "serve", "run", "sim", "export", "reanalyse"].map(|command| {
         let arguments: Vec<&str> = [command, "--help"].into_iter().filter(|word| !word.is_empty()).collect();
         let output = finish(&folder, &arguments);
         assert_eq!(output.status.code(), Some(0));
@@ -346,9 +347,11 @@ async fn what_was_measured_survives_a_kill() {
     let listed = runs_of(&agent).await;
     assert_eq!(listed.len(), 1, "the demo runs only where there is no run: {listed:?}");
     assert_eq!(listed[0].status, RunStatus::Ended { outcome: RunOutcome::Interrupted });
-    let state = Store::open(&store, Access::Read).await.unwrap().load(&run).await.unwrap();
+    let store = Store::open(&store, Access::Read).await.unwrap();
     let (cell, result) = finished.unwrap();
-    assert_eq!(state.cell(cell).unwrap().result(), Some(&result));
+    assert_eq!(store.load(&run).await.unwrap().cell(cell).unwrap().result(), Some(&result));
+    let raw = store.raw(&run, cell).await.unwrap().expect("raw arrivals are stored together with their cell");
+    assert_eq!(codec::decode(&raw).unwrap().result(), result);
 }
 
 #[tokio::test]

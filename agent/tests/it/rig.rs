@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use speedmatrix_agent::{
-    bench::{self, Job, Outlets, Patience},
+    bench::{self, Fact, Job, Outlets, Patience},
     client::{
         Target,
         probe::{ProbeError, probe},
@@ -17,6 +17,7 @@ use speedmatrix_shared::{
     gauge::Gauge,
     id::CellId,
     plan::{PlanDraft, RunPlan},
+    raw::{RawCell, codec},
     stats::cell::CellResult,
     target::TargetFacts,
     units::Nanos,
@@ -124,8 +125,11 @@ impl Rig {
         let stopper = stop.clone();
         let listening = self.serving.spawn(async move {
             let mut events = Vec::new();
-            while let Some((at, event)) = told.recv().await {
+            while let Some(Fact { at, event, raw }) = told.recv().await {
                 watch_facts(&event, &stopper);
+                if let RunEvent::CellFinished { cell, result } = &event {
+                    check_record(*cell, result, *raw.expect("a finished cell comes with its record"));
+                }
                 events.push((at, event));
             }
             events
@@ -143,6 +147,13 @@ impl Rig {
         let gauges = self.serving.block_on(looking).unwrap();
         Seen { outcome, events, clock, gauges }
     }
+}
+
+/// In every test that measures: what a result was computed from, packed and unpacked, gives this very result.
+fn check_record(cell: CellId, result: &CellResult, raw: RawCell) {
+    let again = codec::decode(&codec::encode(raw).unwrap()).unwrap();
+    assert_eq!(again.asked.context, cell.context);
+    assert_eq!(&again.result(), result, "{cell}");
 }
 
 impl Seen {

@@ -39,5 +39,6 @@ mod tests {
         assert_eq!((back.format.as_str(), back.version), (FORMAT, VERSION));
         assert_eq!(back.run, state);
         assert!(text.contains("\"cached_share\": null"));
+        assert!(text.contains("\"rules\": null"), "an imported number's rules are unknown, and the file says so");
     }
 }

@@ -1,5 +1,7 @@
 //! The rules that make findings about one cell.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Finding, Severity};
 use crate::{
     format,
@@ -31,7 +33,7 @@ const COALESCED_FROM: f64 = 0.01;
 const SEVERAL_TOKENS_FROM: f64 = 1.05;
 
 /// What the plan asked of a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
     /// Prompt tokens.
     pub context: Context,

@@ -130,7 +130,7 @@ fn presets_are_plans() {
 fn what_remains_follows_what_the_cells_took() {
     let plan = plan(&[(Field::PrefillContexts, "none"), (Field::Contexts, "8K"), (Field::Concurrency, "1,2")]);
     let cells = plan.cells();
-    let result = CellResult::not_drained();
+    let result = CellResult::not_drained(1.0, 0.0);
     let events = [
         RunEvent::RunStarted { plan, started_unix_ms: 1, tool: String::new() },
         RunEvent::CellStarted { cell: cells[0] },

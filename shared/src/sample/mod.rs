@@ -171,7 +171,7 @@ fn result(row: &PageRow) -> CellResult {
         PageStatus::Valid => CellStatus::Valid,
         PageStatus::RequestsQueued => CellStatus::RequestsQueued,
     };
-    CellResult { status: verdict, stats, findings: Vec::new(), failures: Vec::new() }
+    CellResult { status: verdict, stats, findings: Vec::new(), failures: Vec::new(), rules: None }
 }
 
 #[cfg(test)]

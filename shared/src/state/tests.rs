@@ -39,7 +39,7 @@ fn cells() -> Vec<CellId> {
 fn events() -> impl Strategy<Value = RunEvent> {
     let cell = prop::sample::select(cells());
     let finished = (cell.clone(), 0.0..1e5).prop_map(|(cell, value): (CellId, f64)| {
-        let mut result = CellResult::not_drained();
+        let mut result = CellResult::not_drained(1.0, 0.0);
         result.stats.ttft_s = Some(Summary::point(value));
         RunEvent::CellFinished { cell, result: Box::new(result) }
     });
@@ -108,7 +108,7 @@ fn the_end_leaves_no_cell_open() {
     let [prefill, first, second] = ["prefill-8K-1", "decode-8K-1", "decode-8K-2"].map(|id| id.parse().unwrap());
     let log = numbered([
         RunEvent::CellSkipped { cell: prefill, reason: SkipReason::KvCapacity, text: String::new() },
-        RunEvent::CellFinished { cell: first, result: Box::new(CellResult::not_drained()) },
+        RunEvent::CellFinished { cell: first, result: Box::new(CellResult::not_drained(1.0, 0.0)) },
         RunEvent::CellStarted { cell: second },
     ]);
     let mut state = RunState::fold(id(), &log).unwrap().unwrap();

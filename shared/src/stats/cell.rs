@@ -154,6 +154,10 @@ pub struct CellResult {
     pub findings: Vec<Finding>,
     /// Requests that failed, by kind and text, with their count; at most 10 rows.
     pub failures: Vec<FailureGroup>,
+    /// The [`RULES_VERSION`](super::RULES_VERSION) that made it; `None`: unknown, as in imported runs and in runs stored
+    /// before there was such a number.
+    #[serde(default)]
+    pub rules: Option<u32>,
 }
 
 /// Failed requests that said the same.

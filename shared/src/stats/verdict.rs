@@ -2,13 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::{
+    RULES_VERSION,
     cell::{CellResult, CellStats, CellStatus, FailureGroup},
     decode::DecodeInput,
     queue,
 };
 use crate::{
-    finding::rules::{self, Asked},
+    finding::{
+        Finding,
+        rules::{self, Asked},
+    },
     id::Phase,
     trace::{FailureKind, RequestEnd, RequestFailure, RequestTrace, StampSource},
     units::{Concurrency, Nanos},
@@ -29,13 +35,29 @@ const MAX_COALESCED_SHARE: f64 = 0.05;
 /// Rows of failed requests that are kept.
 const FAILURE_ROWS: usize = 10;
 
+/// The finding of a cache that was filled and showed no hit.
+const NOT_PROVEN: &str = "cache_not_proven";
+
 /// How the ramp of a decode cell ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RampEnd {
     /// Every slot had a token.
     Ready,
     /// Its time was over, and the window opened anyway.
     BudgetSpent,
+}
+
+/// Whether the prompt cache of a decode cell is known to have been filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Proof {
+    /// The cell's prompts are cold on purpose.
+    NotWanted,
+    /// A request hit.
+    Shown,
+    /// No request is known to have hit.
+    Missing,
 }
 
 impl CellResult {
@@ -51,7 +73,7 @@ impl CellResult {
             asked,
             traces: input.traces,
         });
-        Self { status: verdict, stats, findings, failures: failures(input.traces) }
+        Self { status: verdict, stats, findings, failures: failures(input.traces), rules: Some(RULES_VERSION) }
     }
 
     /// A measured prefill cell.
@@ -66,13 +88,45 @@ impl CellResult {
             asked,
             traces: cold,
         });
-        Self { status: verdict, stats, findings, failures: failures(cold) }
+        Self { status: verdict, stats, findings, failures: failures(cold), rules: Some(RULES_VERSION) }
     }
 
-    /// A cell that could not begin because the engine would not become idle.
-    pub fn not_drained() -> Self {
-        let stats = CellStats::default();
-        Self { status: CellStatus::NotDrained, stats, findings: Vec::new(), failures: Vec::new() }
+    /// A cell that could not begin because the engine would not become idle: it still worked on this many requests.
+    pub fn not_drained(running: f64, waiting: f64) -> Self {
+        let text = format!(
+            "Before the cell the engine still worked on {running:.0} requests and {waiting:.0} waited. Stop other \
+             traffic."
+        );
+        let findings = vec![Finding::warning("not_drained", text)];
+        Self { findings, ..Self::without_numbers(CellStatus::NotDrained, Vec::new()) }
+    }
+
+    /// A cell that was given up because its requests can't succeed, for the reason `failure`; `traces` are those that
+    /// were sent before.
+    pub fn given_up(failure: &RequestFailure, traces: &[RequestTrace]) -> Self {
+        let mut failures = failures(traces);
+        if failures.is_empty() {
+            failures.push(FailureGroup { kind: failure.kind, text: failure.text.clone(), count: 1 });
+        }
+        Self::without_numbers(CellStatus::Failed(failure.kind), failures)
+    }
+
+    fn without_numbers(verdict: CellStatus, failures: Vec<FailureGroup>) -> Self {
+        let (stats, findings) = (CellStats::default(), Vec::new());
+        Self { status: verdict, stats, findings, failures, rules: Some(RULES_VERSION) }
+    }
+
+    /// The rule on the cache can only compare times; a request that asked for it knows better.
+    #[must_use]
+    pub fn with_proof(mut self, proof: Proof) -> Self {
+        if proof != Proof::NotWanted {
+            self.findings.retain(|finding| finding.code != NOT_PROVEN);
+        }
+        if proof == Proof::Missing {
+            let text = "The prompt cache was filled before the cell, but a probe request showed no hit.";
+            self.findings.push(Finding::warning(NOT_PROVEN, text));
+        }
+        self
     }
 }
 

@@ -1,9 +1,11 @@
 //! The measuring window: what falls into it, exact time integrals over it, and its blocks.
 
+use serde::{Deserialize, Serialize};
+
 use crate::units::Nanos;
 
 /// The half-open time [start, end) in which a cell is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
     /// First instant inside.
     pub start: Nanos,

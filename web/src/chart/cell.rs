@@ -239,7 +239,8 @@ mod tests {
     }
 
     fn measured(status: CellStatus, completed: u64) -> Cell {
-        let mut result = CellResult { status, stats: CellStats::default(), findings: Vec::new(), failures: Vec::new() };
+        let mut result =
+            CellResult { status, stats: CellStats::default(), findings: Vec::new(), failures: Vec::new(), rules: None };
         result.stats.total_tok_s = Some(1_540.5);
         result.stats.requests = Some(RequestCounts { completed, ..RequestCounts::default() });
         cell(CellState::Finished { result: Box::new(result) })
