@@ -1,6 +1,7 @@
 //! From traces to numbers. Everything is pure: traces and a window go in, statistics come out.
 
 pub mod cell;
+pub mod compare;
 pub mod decode;
 pub mod interval;
 pub mod prefill;
