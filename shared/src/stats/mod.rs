@@ -2,7 +2,9 @@
 
 pub mod cell;
 pub mod compare;
+pub mod counter;
 pub mod decode;
+pub mod first;
 pub mod interval;
 pub mod prefill;
 pub mod queue;
