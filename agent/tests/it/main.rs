@@ -17,3 +17,11 @@ mod stream;
 mod trouble;
 #[cfg(test)]
 mod truth;
+#[cfg(test)]
+mod virtual_modes;
+#[cfg(test)]
+mod virtual_rig;
+#[cfg(test)]
+mod virtual_run;
+#[cfg(test)]
+mod virtual_truth;
