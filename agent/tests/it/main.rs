@@ -8,6 +8,8 @@ mod cli;
 #[cfg(test)]
 mod rig;
 #[cfg(test)]
+mod scenarios;
+#[cfg(test)]
 mod server;
 #[cfg(test)]
 mod store;
