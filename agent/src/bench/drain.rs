@@ -16,7 +16,7 @@ const BLIND_PAUSE: Nanos = Nanos::from_secs(1);
 
 /// How the waiting ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Drained {
+pub enum Drained {
     /// The engine says that it is idle.
     Idle,
     /// It doesn't tell; a pause was made instead.
@@ -48,7 +48,7 @@ pub(super) async fn drain(scraper: Option<&Scraper>, clock: Clock, limit: Nanos)
 
 /// The rule behind it, pure.
 #[derive(Debug)]
-struct Watch {
+pub struct Watch {
     deadline: Nanos,
     idle_since: Option<Nanos>,
     gaps: u32,
@@ -56,11 +56,13 @@ struct Watch {
 }
 
 impl Watch {
-    const fn new(now: Nanos, limit: Nanos) -> Self {
+    /// A watch that begins at `now` and lasts at most `limit`.
+    pub const fn new(now: Nanos, limit: Nanos) -> Self {
         Self { deadline: Nanos(now.0.saturating_add(limit.0)), idle_since: None, gaps: 0, busy: (0.0, 0.0) }
     }
 
-    fn look(&mut self, now: Nanos, gauges: Option<&EngineGauges>) -> Option<Drained> {
+    /// Takes in a look at the engine; how the waiting ended, if it did.
+    pub fn look(&mut self, now: Nanos, gauges: Option<&EngineGauges>) -> Option<Drained> {
         let told = gauges.filter(|gauges| gauges.running.is_some() || gauges.waiting.is_some());
         match told.map(|gauges| (gauges.running.unwrap_or(0.0), gauges.waiting.unwrap_or(0.0))) {
             None => {

@@ -3,11 +3,11 @@
 
 mod cache;
 mod cell;
-mod drain;
+pub mod drain;
 mod gauges;
 mod load;
 mod prefill;
-mod ramp;
+pub mod ramp;
 mod record;
 mod single;
 mod skip;

@@ -21,7 +21,7 @@ const TURNOVERS: u32 = 2;
 
 /// Where a ramp stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RampState {
+pub enum RampState {
     /// Not yet.
     Going,
     /// The window may open.
@@ -32,7 +32,7 @@ pub(super) enum RampState {
 
 /// The rule with its memory.
 #[derive(Debug)]
-pub(super) struct Ramp {
+pub struct Ramp {
     hold: Nanos,
     slots: Vec<Slot>,
     held_since: Option<Nanos>,
@@ -49,7 +49,7 @@ struct Slot {
 impl Ramp {
     /// A ramp of `slots` that starts at `start`, before a window of length `window`. `admission` is how long one cached
     /// request took to its first token, if that was measured.
-    pub(super) fn new(start: Nanos, slots: usize, window: Nanos, admission: Option<Nanos>) -> Self {
+    pub fn new(start: Nanos, slots: usize, window: Nanos, admission: Option<Nanos>) -> Self {
         let admissions = |count: u64| Nanos(admission.map_or(0, |one| one.0.saturating_mul(ADMISSIONS * count)));
         Self {
             // A short window is preceded by a short hold: else a 1 s cell would spend most of its time waiting.
@@ -62,19 +62,14 @@ impl Ramp {
     }
 
     /// A request of `slot` is over.
-    pub(super) fn ended(&mut self, slot: u32) {
+    pub fn ended(&mut self, slot: u32) {
         if let Some(slot) = self.slots.get_mut(slot as usize) {
             slot.ended_requests += 1;
         }
     }
 
     /// Looks at the slots at `now`. `waiting` is the engine's own queue, if it tells.
-    pub(super) fn poll(
-        &mut self,
-        now: Nanos,
-        states: impl Iterator<Item = SlotState>,
-        waiting: Option<f64>,
-    ) -> RampState {
+    pub fn poll(&mut self, now: Nanos, states: impl Iterator<Item = SlotState>, waiting: Option<f64>) -> RampState {
         let mut idle = 0;
         for (slot, state) in self.slots.iter_mut().zip(states) {
             if state != SlotState::Decoding {

@@ -258,3 +258,79 @@ fn add_fragment(calls: &mut Vec<ToolCall>, fragment: &ToolFragment<'_>) {
         call.arguments += &fragment.arguments;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::framing::Sse;
+
+    /// Events as engines send them, and some as they should not.
+    const EVENTS: [&str; 9] = [
+        r#"data: {"choices":[{"delta":{"role":"assistant"}}],"model":"m"}"#,
+        r#"data: {"choices":[{"delta":{"content":"für"}}],"usage":{"prompt_tokens":9,"completion_tokens":3}}"#,
+        r#"data: {"choices":[{"delta":{"content":" you"}}],"usage":{"prompt_tokens":9,"completion_tokens":5}}"#,
+        r#"data: {"choices":[{"delta":{"reasoning_content":"so"}}]}"#,
+        r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{}"}}]}}]}"#,
+        r#"data: {"choices":[{"delta":{},"finish_reason":"stop"}]}"#,
+        r#"data: {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":7}}"#,
+        "data: not a document",
+        ": still here",
+    ];
+
+    /// The record of a stream in pieces; the piece of each index belongs to the read that `number` names.
+    fn record(pieces: &[&[u8]], number: fn(u64) -> u64) -> Record {
+        let counters = SlotCounters::default();
+        let clock = Clock::start();
+        let mut record = Record::new(clock, KeepText::Yes, &counters);
+        let mut sse = Sse::default();
+        for (index, piece) in (0..).zip(pieces) {
+            let number = number(index);
+            let at = clock.instant(Nanos::from_millis(number));
+            let read = Read { number, at, late: Duration::ZERO, by: StampSource::Kernel };
+            let mut events = sse.push(piece);
+            while let Some(event) = events.next_event() {
+                record.event(event.unwrap(), read, &counters);
+            }
+        }
+        record
+    }
+
+    fn cut<'b>(bytes: &'b [u8], cuts: &[usize]) -> Vec<&'b [u8]> {
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
+        cuts.extend([0, bytes.len()]);
+        cuts.sort_unstable();
+        cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect()
+    }
+
+    /// All that a record says but when.
+    fn meaning(record: &Record) -> impl PartialEq + std::fmt::Debug {
+        let last_usage = record.arrivals.iter().filter_map(|arrival| arrival.usage_tokens).next_back();
+        let events: u64 = record.arrivals.iter().map(|arrival| u64::from(arrival.text_events)).sum();
+        let said = (record.text.clone(), record.usage, record.finish_reason.clone(), record.model.clone());
+        (last_usage, events, record.text_events, said, record.skipped_events, record.saw, record.progress)
+    }
+
+    proptest! {
+        #[test]
+        fn cuts_of_the_bytes_do_not_change_the_trace(
+            events in prop::collection::vec(prop::sample::select(&EVENTS[..]), 0..14),
+            cuts in prop::collection::vec(0_usize..4_000, 0..12),
+        ) {
+            let stream: String = events.iter().flat_map(|event| [*event, "\n\n"]).chain(["data: [DONE]\n\n"]).collect();
+            let pieces = cut(stream.as_bytes(), &cuts);
+            // Pieces of one read: the very same arrivals, whatever the pieces are.
+            let (whole, same_read) = (record(&[stream.as_bytes()], |_| 1), record(&pieces, |_| 1));
+            prop_assert_eq!(&whole.arrivals, &same_read.arrivals);
+            prop_assert_eq!(meaning(&whole), meaning(&same_read));
+            // Reads of their own: the same text and counts, spread over arrivals in order of time.
+            let reads = record(&pieces, |index| index + 1);
+            prop_assert_eq!(meaning(&whole), meaning(&reads));
+            prop_assert!(reads.arrivals.is_sorted_by_key(|arrival| arrival.at));
+            prop_assert!(reads.arrivals.len() >= whole.arrivals.len());
+        }
+    }
+}

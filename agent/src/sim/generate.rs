@@ -24,7 +24,7 @@ use super::wire::Wire;
 const BIG_BODY_BYTES: usize = 256 << 10;
 
 /// Scatter of the outputs' lengths (σ of the logarithm).
-const LENGTH_SIGMA: f64 = 0.6;
+pub(super) const LENGTH_SIGMA: f64 = 0.6;
 
 /// Serves one generation request. Returns the connection when it can be used again.
 pub(super) async fn generate(

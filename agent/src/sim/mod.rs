@@ -1,7 +1,8 @@
 //! A simulated inference server: OpenAI's interface, vLLM's dialect, and a physical model behind it whose every number
 //! is known. It is the demo target, the `sim` command, and the truth that tests and benchmarks compare with.
 //!
-//! It uses nothing of the rest of the agent, so that no shared error can cancel out.
+//! It uses nothing of the rest of the agent, so that no shared error can cancel out. [`VirtualLoad`] runs its scheduler
+//! without sockets in simulated time and tells what a perfect client would have seen, in `shared`'s words.
 //!
 //! Beside vLLM's endpoints it has two of its own:
 //! - `GET /sim/info`: `{"simulated": true, "preset", "seed", "clock_factor", "hardware", "max_sequences", …}`. A client
@@ -29,6 +30,7 @@ mod sequence;
 mod text;
 mod thread;
 mod tokens;
+mod virtual_load;
 mod wire;
 
 #[cfg(test)]
@@ -51,6 +53,7 @@ pub use self::log::{ChunkRecord, End, RequestRecord, SimLog, Totals};
 pub use self::physics::{BatchPhysics, Physics, Speculation, TokenTime};
 pub use self::script::{BadScript, Misbehaviour, Script};
 pub use self::thread::SimThread;
+pub use self::virtual_load::{Breaks, Outputs, VirtualLoad, VirtualPlan, VirtualRecord};
 
 use self::clock::{Alarm, SimClock};
 use self::engine::{Command, Engine};
@@ -93,13 +96,7 @@ impl Sim {
         let listener = TcpListener::bind(listen).await?;
         let address = listener.local_addr()?;
         let (commands, wishes) = mpsc::channel(COMMANDS);
-        let scheduler = Scheduler::new(&Laws {
-            physics: config.physics,
-            speculation: config.speculation,
-            max_sequences: config.max_sequences,
-            kv_tokens: config.kv_tokens,
-            seed: config.seed,
-        });
+        let scheduler = Scheduler::new(&Laws::of(&config));
         let clock = SimClock::start(config.clock_factor);
         let metrics = Arc::new(Metrics::default());
         let engine = Engine::new(scheduler, clock, Alarm::new()?, Arc::clone(&metrics));

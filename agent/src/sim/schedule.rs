@@ -9,6 +9,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::cache::{BLOCK_TOKENS, KvMemory, Release};
 use super::clock::SimTime;
+use super::config::SimConfig;
 use super::physics::{Acceptance, BatchPhysics, Physics, Speculation};
 use super::sequence::{Happening, Load, More, Order, Sequence, State, What};
 use super::text::{Purpose, log_normal, seeded};
@@ -55,6 +56,18 @@ pub(super) struct Laws {
     pub(super) max_sequences: usize,
     pub(super) kv_tokens: u64,
     pub(super) seed: u64,
+}
+
+impl Laws {
+    pub(super) fn of(config: &SimConfig) -> Self {
+        Self {
+            physics: config.physics,
+            speculation: config.speculation,
+            max_sequences: config.max_sequences,
+            kv_tokens: config.kv_tokens,
+            seed: config.seed,
+        }
+    }
 }
 
 impl Scheduler {

@@ -10,6 +10,8 @@ mod raw;
 #[cfg(test)]
 mod rig;
 #[cfg(test)]
+mod scenarios;
+#[cfg(test)]
 mod server;
 #[cfg(test)]
 mod store;
@@ -19,3 +21,11 @@ mod stream;
 mod trouble;
 #[cfg(test)]
 mod truth;
+#[cfg(test)]
+mod virtual_modes;
+#[cfg(test)]
+mod virtual_rig;
+#[cfg(test)]
+mod virtual_run;
+#[cfg(test)]
+mod virtual_truth;

@@ -9,7 +9,9 @@ use crate::{
     plan::PromptMode,
     stats::{
         cell::{CellStats, CellStatus, RequestCounts},
+        first::SlowFirst,
         prefill::MAX_CACHED_SHARE,
+        request,
     },
     trace::{RequestTrace, StampSource, StreamNote, TokenSource},
     units::{Concurrency, Context},
@@ -83,6 +85,7 @@ const RULES: &[Rule] = &[
     requests_queued,
     no_completed_request,
     few_requests,
+    slow_first_request,
     usage_missing,
     wide_interval,
     cache_not_proven,
@@ -129,6 +132,17 @@ fn few_requests(seen: &Seen<'_>) -> Option<Finding> {
     let noun = if completed == 1 { "request was" } else { "requests were" };
     let text = || format!("Only {completed} {noun} completed in the window. Most latencies come from running ones.");
     few.then(|| Finding::info("few_requests", text()))
+}
+
+/// Only where requests come one after the other: in a decode cell the first ones queue behind each other.
+fn slow_first_request(seen: &Seen<'_>) -> Option<Finding> {
+    let good = seen.traces.iter().filter(|trace| !request::is_failed(trace));
+    let waits: Vec<f64> = good.filter_map(request::ttft_secs).collect();
+    let slow = SlowFirst::of(&waits).filter(|_| seen.phase == Phase::Prefill)?;
+    let (first, others) = (format::ttft(Some(slow.first)), format::ttft(Some(slow.others.p50)));
+    let text =
+        format!("The first request took {first} to its first token and the others {others}: it found a cold engine.");
+    Some(Finding::warning("slow_first_request", text))
 }
 
 fn usage_missing(seen: &Seen<'_>) -> Option<Finding> {

@@ -4,9 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     finding::Finding,
+    format,
     stats::{interval::Interval, summary::Summary},
     trace::{FailureKind, StampSource, TokenSource},
+    units::Concurrency,
 };
+
+/// Below this share of C decoding, a cell is under-filled.
+const MIN_FILLED_SHARE: f64 = 0.95;
 
 /// Mean and maximum of a scraped engine gauge inside the window.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -92,6 +97,23 @@ pub struct CellStats {
     pub client_lag_s: Option<Summary>,
     /// Share (0–1) of reads whose stamp several events share because this process was late.
     pub coalesced_share: Option<f64>,
+}
+
+impl CellStats {
+    /// How many requests really ran at once: the engine's own count, else those past their first token here.
+    pub fn effective_concurrency(&self) -> Option<f64> {
+        self.engine_running.map(|running| running.mean).or(self.decoding_requests)
+    }
+
+    /// What ran of what was asked for, as `7.9/32`; "—" where neither side tells.
+    pub fn occupancy(&self, asked: Concurrency) -> String {
+        format!("{}/{asked}", format::decimal1(self.effective_concurrency()))
+    }
+
+    /// Whether fewer than 95 % of the asked requests decoded on average.
+    pub fn is_underfilled(&self, asked: Concurrency) -> bool {
+        self.decoding_requests.is_some_and(|decoding| decoding < MIN_FILLED_SHARE * f64::from(asked.get()))
+    }
 }
 
 /// The verdict on a finished cell (method §5), most severe first.

@@ -67,10 +67,15 @@ fn waits(input: &DecodeInput<'_>) -> Vec<(Nanos, Nanos)> {
 }
 
 fn engine_queued(cell: &CellStats, input: &DecodeInput<'_>) -> bool {
-    let Some(waiting) = cell.engine_waiting else { return false };
-    let inside = input.engine.waiting.iter().filter(|(at, _)| input.window.contains(*at));
-    let positive = inside.filter(|(_, value)| *value > 0.0).count() as f64;
-    positive > STANDING_SHARE * f64::from(waiting.n) && waiting.mean >= fewest_waiting(input.concurrency)
+    let Some((waiting, share)) = cell.engine_waiting.zip(engine_queued_share(input)) else { return false };
+    share > STANDING_SHARE && waiting.mean >= fewest_waiting(input.concurrency)
+}
+
+/// The share (0–1) of the engine's looks in the window at which requests waited; `None` if it did not tell.
+pub fn engine_queued_share(input: &DecodeInput<'_>) -> Option<f64> {
+    let inside = || input.engine.waiting.iter().filter(|(at, _)| input.window.contains(*at));
+    let (all, positive) = (inside().count(), inside().filter(|(_, value)| *value > 0.0).count());
+    (all > 0).then(|| positive as f64 / all as f64)
 }
 
 fn fewest_waiting(concurrency: Concurrency) -> f64 {

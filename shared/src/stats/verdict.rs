@@ -26,8 +26,6 @@ const MAX_FAILED_SHARE: f64 = 0.05;
 const MAX_DEAD_SHARE: f64 = 0.1;
 /// The engine runs this share of C, and at least one request, beyond ours: somebody else is on it.
 const FOREIGN_SHARE: f64 = 0.05;
-/// Below this share of C decoding, the cell is under-filled.
-const MIN_FILLED_SHARE: f64 = 0.95;
 /// Lateness (p99) above this share of the median gap bends process stamps.
 const MAX_LAG_OF_GAP: f64 = 0.1;
 /// Reads whose stamp several events share, above which gaps can't be trusted.
@@ -136,6 +134,11 @@ pub fn decide(cell: &CellStats, input: &DecodeInput<'_>, ramp: RampEnd) -> CellS
     if let Some(kind) = failed(input.traces).or_else(|| dead_slot(input)) {
         return CellStatus::Failed(kind);
     }
+    // Nothing arrived although nothing failed: there is no number to stand on, whatever the reason, and whatever the
+    // engine's own counters say.
+    if cell.output_tokens == Some(0) {
+        return CellStatus::Failed(FailureKind::Stalled);
+    }
     if is_contaminated(cell, input) {
         return CellStatus::Contaminated;
     }
@@ -145,12 +148,7 @@ pub fn decide(cell: &CellStats, input: &DecodeInput<'_>, ramp: RampEnd) -> CellS
     if ramp == RampEnd::BudgetSpent {
         return CellStatus::RampIncomplete;
     }
-    // Nothing arrived although nothing failed: there is no number to stand on, whatever the reason.
-    if cell.output_tokens == Some(0) {
-        return CellStatus::Failed(FailureKind::Stalled);
-    }
-    let wanted = f64::from(input.concurrency.get());
-    if cell.decoding_requests.is_some_and(|decoding| decoding < MIN_FILLED_SHARE * wanted) {
+    if cell.is_underfilled(input.concurrency) {
         return CellStatus::UnderFilled;
     }
     if is_client_limited(cell) { CellStatus::ClientLimited } else { CellStatus::Valid }

@@ -120,10 +120,13 @@ fn the_engine_s_word_is_enough_for_a_queue() {
 }
 
 #[test]
-fn a_ramp_without_tokens_is_incomplete() {
+fn a_cell_without_a_token_failed_whatever_its_ramp() {
     let mut case = Case::new(2, |_| STEADY);
     case.traces = vec![cut(request(0, 0, vec![]), END_MS), cut(request(1, 0, vec![]), END_MS)];
     case.ramp = RampEnd::BudgetSpent;
+    case.check(CellStatus::Failed(FailureKind::Stalled));
+    // With one slot that got text late in the window, it is the ramp.
+    case.traces[0].arrivals.push(arrival(39_000, 1));
     case.check(CellStatus::RampIncomplete);
 }
 
@@ -203,4 +206,17 @@ fn findings_say_what_to_know() {
     prompt_unknown: The server does not tell its prompt tokens: the context length is an estimate.
     process_stamps: Arrivals were stamped by this process, not by the kernel: off by up to 0.01 ms.
     ");
+}
+
+#[test]
+fn a_cold_engine_shows_in_its_first_request() {
+    let check = |ttfts_ms: &[u64], wanted: bool| {
+        let cold: Vec<RequestTrace> = ttfts_ms.iter().map(|ttft| request(0, 0, vec![arrival(*ttft, 1)])).collect();
+        let asked = Asked { context: Context::new(8_192).unwrap(), prompts: PromptMode::Shared };
+        let result = CellResult::prefill(&cold, asked);
+        assert_eq!(result.findings.iter().any(|it| it.code == "slow_first_request"), wanted, "{ttfts_ms:?}");
+    };
+    check(&[4_800, 205, 198], true);
+    check(&[205, 198, 4_800], false);
+    check(&[4_800], false);
 }

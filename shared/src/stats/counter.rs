@@ -1,0 +1,121 @@
+//! Counters of the engine over a window. A counter tells by how much it rose, a gauge what it was between its looks; the
+//! last look alone explains nothing about the window before it.
+
+use super::{
+    cell::{CellResult, CellStatus},
+    window::Window,
+};
+use crate::{finding::Finding, format, units::Nanos};
+
+/// More tokens made by the server than arrived here, as a share of these, are somebody else's.
+const FOREIGN_TOKENS_SHARE: f64 = 0.05;
+
+/// By how much a counter rose in the window, from its looks in order of time. Between two looks it rises evenly; after a
+/// fall it began anew from 0. `None` unless the looks reach over the whole window.
+pub fn increase(looks: &[(Nanos, f64)], window: Window) -> Option<f64> {
+    let (first, last) = (looks.first()?, looks.last()?);
+    if first.0 > window.start || last.0 < window.end {
+        return None;
+    }
+    let steps = looks.iter().zip(looks.iter().skip(1));
+    let rises = steps.filter(|((from, _), (to, _))| to > from).map(|(&(from, before), &(to, after))| {
+        let rise = if after >= before { after - before } else { after };
+        rise * window.overlap(from, to).as_secs_f64() / to.since(from).as_secs_f64()
+    });
+    Some(rises.sum())
+}
+
+/// What one gauge is per unit of another that was looked at in the same instant, look by look; looks without a quotient are
+/// left out.
+pub fn paired_ratios(looks: &[(f64, f64)]) -> Vec<f64> {
+    looks.iter().map(|(value, per)| value / per).filter(|ratio| ratio.is_finite()).collect()
+}
+
+/// Rises of the engine's counters over a window; `None`: it does not tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct EngineRises {
+    /// Requests thrown out and started again.
+    pub preemptions: Option<f64>,
+    /// Output tokens for all its users.
+    pub output_tokens: Option<f64>,
+}
+
+impl CellResult {
+    /// The result, checked by the engine's own counters: requests were thrown out, or somebody else got tokens too. The
+    /// speed stays what arrived here: another user's tokens are never ours.
+    #[must_use]
+    pub fn checked_by(mut self, rises: EngineRises) -> Self {
+        if let Some(preempted) = rises.preemptions.filter(|count| *count > 0.0) {
+            let text =
+                format!("The engine threw out {} requests and started them again.", format::whole(Some(preempted)));
+            self.add(CellStatus::Preempted, Finding::warning("preempted", text));
+        }
+        let own = self.stats.output_tokens.map(|tokens| tokens as f64);
+        if let Some((own, all)) = own.zip(rises.output_tokens)
+            && all > own * (1.0 + FOREIGN_TOKENS_SHARE)
+        {
+            let (own, all) = (format::whole(Some(own)), format::whole(Some(all)));
+            let text =
+                format!("The server made {all} tokens in the window and {own} came here: somebody else used it.");
+            self.add(CellStatus::Contaminated, Finding::warning("server_shared", text));
+        }
+        self
+    }
+
+    /// Statuses are ordered, the most severe first: a lighter one never replaces it.
+    fn add(&mut self, status: CellStatus, finding: Finding) {
+        self.status = self.status.min(status);
+        self.findings.push(finding);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::cell::CellStats;
+
+    const WINDOW: Window = Window { start: Nanos::from_secs(10), end: Nanos::from_secs(40) };
+
+    #[test]
+    fn counters_rise_between_their_looks() {
+        let check = |looks: &[(u64, f64)], wanted: Option<f64>| {
+            let looks: Vec<_> = looks.iter().map(|(secs, value)| (Nanos::from_secs(*secs), *value)).collect();
+            assert_eq!(increase(&looks, WINDOW), wanted, "{looks:?}");
+        };
+        check(&[(10, 412.0), (40, 431.0)], Some(19.0));
+        check(&[(0, 0.0), (20, 100.0), (60, 500.0)], Some(250.0));
+        // A restart at 20 s: what it had counted before is kept.
+        check(&[(10, 100.0), (20, 110.0), (30, 5.0), (40, 7.0)], Some(17.0));
+        check(&[(11, 0.0), (40, 9.0)], None);
+        check(&[(10, 0.0), (39, 9.0)], None);
+        check(&[], None);
+    }
+
+    #[test]
+    fn counters_add_to_the_verdict_and_never_take_from_it() {
+        let result = |status, own| CellResult {
+            status,
+            stats: CellStats { output_tokens: Some(own), total_tok_s: Some(100.0), ..CellStats::default() },
+            findings: Vec::new(),
+            failures: Vec::new(),
+            rules: None,
+        };
+        let check = |status, rises: (f64, f64), wanted, codes: &[&str]| {
+            let rises = EngineRises { preemptions: Some(rises.0), output_tokens: Some(rises.1) };
+            let checked = result(status, 3_000).checked_by(rises);
+            assert_eq!((checked.status, checked.stats.total_tok_s), (wanted, Some(100.0)));
+            assert_eq!(checked.findings.iter().map(|it| it.code.as_str()).collect::<Vec<_>>(), codes);
+        };
+        check(CellStatus::Valid, (0.0, 3_149.0), CellStatus::Valid, &[]);
+        check(CellStatus::Valid, (19.0, 3_000.0), CellStatus::Preempted, &["preempted"]);
+        check(CellStatus::UnderFilled, (1.0, 3_151.0), CellStatus::Contaminated, &["preempted", "server_shared"]);
+        check(CellStatus::RequestsQueued, (1.0, 0.0), CellStatus::RequestsQueued, &["preempted"]);
+        let unknown = result(CellStatus::Valid, 0).checked_by(EngineRises::default());
+        assert_eq!(unknown.status, CellStatus::Valid);
+    }
+
+    #[test]
+    fn pairs_are_of_the_same_look() {
+        assert_eq!(paired_ratios(&[(286.0, 4.0), (1.0, 0.0), (143.0, 2.0)]), [71.5, 71.5]);
+    }
+}
