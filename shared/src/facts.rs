@@ -6,7 +6,7 @@ use crate::{
     format,
     id::{CellId, Phase},
     metric,
-    plan::{Prefill, PromptMode},
+    plan::{Prefill, PromptMode, Questions, Repeats},
     state::{Cell, CellState, RunState},
     stats::cell::{CellResult, CellStatus},
     target::TargetFacts,
@@ -73,11 +73,24 @@ pub fn run_facts(state: &RunState) -> Vec<Fact> {
     ];
     if state.origin != Some(Origin::Imported) {
         let prompts = match state.plan.prompts() {
-            PromptMode::Shared => "One document for all requests, cached",
-            PromptMode::Unique => "A document per slot, cached",
-            PromptMode::Cold => "A fresh document per request",
+            PromptMode::Shared => "One document for all requests, cached".to_owned(),
+            PromptMode::Unique => "A document per slot, cached".to_owned(),
+            PromptMode::Mixed(shared) => {
+                format!("The first {} of each document shared and cached", format::percent(Some(shared.share())))
+            }
+            PromptMode::Cold => "A fresh document per request".to_owned(),
         };
-        told.push(("Prompts", prompts.to_owned()));
+        told.push(("Prompts", prompts));
+        if state.plan.questions() == Questions::Identical {
+            told.push(("Questions", "The same for all requests".to_owned()));
+        }
+        if state.plan.repeats() != Repeats::default() {
+            told.push(("Repeats", format!("{}, {}", state.plan.repeats().words(), state.plan.order())));
+        }
+        if let Some(check) = &state.client {
+            let bias = format::lag(Some(check.ttft_bias_s.abs()));
+            told.push(("Client check", format!("TTFT off by {bias} at {} streams", check.streams)));
+        }
         told.push(("Seed", state.plan.seed().to_string()));
         told.push(("Started", format::wall_time(state.started_unix_ms)));
     }
@@ -165,7 +178,7 @@ pub fn kpis(state: &RunState) -> Vec<Kpi> {
 fn ttft_label(prompts: PromptMode) -> &'static str {
     match prompts {
         PromptMode::Shared | PromptMode::Unique => "Shortest TTFT, warm cache",
-        PromptMode::Cold => "Shortest TTFT",
+        PromptMode::Mixed(_) | PromptMode::Cold => "Shortest TTFT",
     }
 }
 

@@ -1,5 +1,6 @@
 //! Fills the prefix cache before a decode cell and proves that it is filled (method §3).
 
+use bytes::Bytes;
 use speedmatrix_shared::{
     event::LogLevel,
     id::CellId,
@@ -13,13 +14,13 @@ use tokio::task::JoinSet;
 use super::{
     Bench, Halt,
     single::{failure, prompt_tokens, ttft},
-    supply::Supply,
+    supply::{Recipe, Supply},
 };
 use crate::prompt::text::{Document, Purpose};
 
 /// Scouts at once.
 const SCOUTS_AT_ONCE: usize = 4;
-/// A request hit the cache if at least this share of its prompt came from it.
+/// A request hit the cache if at least this share of what should be cached came from it.
 const HIT_SHARE: f64 = 0.5;
 /// Or, where the server doesn't tell, if its first token took at most this share of the cold one's time.
 const HIT_TTFT_SHARE: f64 = 0.25;
@@ -62,7 +63,7 @@ impl Bench {
         let slots = u64::from(cell.concurrency.get());
         let documents = match self.plan.prompts() {
             PromptMode::Cold => return Ok(self.fresh_prompts(cell, slots).await?),
-            PromptMode::Shared => 1,
+            PromptMode::Shared | PromptMode::Mixed(_) => 1,
             PromptMode::Unique => slots,
         };
         let scouts = self.scout(cell.context, documents).await?;
@@ -77,20 +78,33 @@ impl Bench {
         cold.extend(misses);
         let recipe = self.recipe(cell.context, self.plan.max_output_tokens()).await?;
         let first = scouts.documents.first().expect("every mode but cold has a document");
-        let kept = |slot: u64| {
-            let document = scouts.documents.get(slot as usize).unwrap_or(first);
-            Supply::kept(recipe.clone(), slot, document.clone())
+        let supplies = if let PromptMode::Mixed(_) = self.plan.prompts() {
+            self.fresh_supplies(&recipe, &self.shared_part(first), slots)
+        } else {
+            let document = |slot: u64| scouts.documents.get(slot as usize).unwrap_or(first).clone();
+            (0..slots).map(|slot| Supply::kept(recipe.clone(), slot, document(slot))).collect()
         };
         let proof = if proven { Proof::Shown } else { Proof::Missing };
-        Ok(Prepared { supplies: (0..slots).map(kept).collect(), cold, proof })
+        Ok(Prepared { supplies, cold, proof })
     }
 
     async fn fresh_prompts(&mut self, cell: CellId, slots: u64) -> Result<Prepared, Halt> {
         let recipe = self.recipe(cell.context, self.plan.max_output_tokens()).await?;
+        let supplies = self.fresh_supplies(&recipe, &Bytes::new(), slots);
+        Ok(Prepared { supplies, cold: Vec::new(), proof: Proof::NotWanted })
+    }
+
+    fn fresh_supplies(&mut self, recipe: &Recipe, shared: &Bytes, slots: u64) -> Vec<Supply> {
         let first = self.fresh_used;
         self.fresh_used += slots << 20;
-        let fresh = |slot| Supply::fresh(recipe.clone(), slot, first, self.serving.clone());
-        Ok(Prepared { supplies: (0..slots).map(fresh).collect(), cold: Vec::new(), proof: Proof::NotWanted })
+        let fresh = |slot| Supply::fresh(recipe.clone(), slot, shared.clone(), first, self.serving.clone());
+        (0..slots).map(fresh).collect()
+    }
+
+    /// The beginning of a document that a mixed cell's requests share.
+    fn shared_part(&self, document: &Document) -> Bytes {
+        let chars = document.bytes.len() as f64 * self.plan.prompts().cached_share();
+        document.bytes.slice(..(chars.round() as usize).min(document.bytes.len()))
     }
 
     /// One scout per document, sent again with a corrected length if that was off. The first one's trace comes first.
@@ -133,14 +147,25 @@ impl Bench {
         let recipe = self.recipe(context, 1).await?;
         let Some(document) = scouts.documents.first() else { return Ok(false) };
         let hits_before = self.prefix_hits().await;
-        let body = recipe.body(document, recipe.mark(Purpose::Decode, 0), PROBE_QUESTION);
+        let body = match self.plan.prompts() {
+            // The same document would hit as a whole: its shared part is to be proven.
+            PromptMode::Mixed(_) => {
+                let shared = self.shared_part(document);
+                let mut probes = self.fresh_supplies(&recipe, &shared, 1);
+                match probes.pop() {
+                    Some(mut probe) => probe.next().await,
+                    None => return Ok(false),
+                }
+            }
+            _ => recipe.body(document, recipe.mark(Purpose::Decode, 0), PROBE_QUESTION),
+        };
         let probe = self.single()?.send_patiently(0, body).await;
         if let Some(failed) = failure(&probe) {
             return Err(Unprepared::Request(failed.clone()));
         }
         let prompt = prompt_tokens(&probe).unwrap_or(context.tokens());
         let counters = hits_before.zip(self.prefix_hits().await);
-        let by_counters = counters.is_some_and(|(before, after)| after - before >= prompt as f64 * HIT_SHARE);
+        let by_counters = counters.is_some_and(|(before, after)| after - before >= prompt as f64 * self.hit_share());
         let proven = by_counters || self.is_hit(context, &probe);
         if proven {
             self.note(context, &[], &[probe]);
@@ -152,11 +177,19 @@ impl Bench {
         self.scraper()?.look().await.ok()?.prefix_hits
     }
 
+    /// The share of a prompt from which on it counts as hit: of what should be cached.
+    fn hit_share(&self) -> f64 {
+        HIT_SHARE * self.plan.prompts().cached_share()
+    }
+
     /// Whether a request found its prompt in the cache.
     fn is_hit(&self, context: Context, trace: &RequestTrace) -> bool {
         let usage = trace.usage.unwrap_or_default();
         if let (Some(cached), Some(prompt)) = (usage.cached_tokens, usage.prompt_tokens) {
-            return cached as f64 >= prompt as f64 * HIT_SHARE;
+            return cached as f64 >= prompt as f64 * self.hit_share();
+        }
+        if self.plan.prompts().cached_share() < 1.0 {
+            return false; // a fresh part takes its time, hit or not
         }
         let cold = self.admission(context).cold;
         ttft(trace).zip(cold).is_some_and(|(ttft, cold)| ttft.0 as f64 <= cold.0 as f64 * HIT_TTFT_SHARE)

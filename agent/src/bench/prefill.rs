@@ -75,7 +75,9 @@ impl Bench {
         }
         self.show(cell, CellPhase::Cache, &Self::no_slots());
         let trace = match self.plan.prompts() {
-            PromptMode::Shared | PromptMode::Unique => self.scout(context, 1).await?.traces.into_iter().next(),
+            PromptMode::Shared | PromptMode::Unique | PromptMode::Mixed(_) => {
+                self.scout(context, 1).await?.traces.into_iter().next()
+            }
             PromptMode::Cold => {
                 let recipe = self.recipe(context, 1).await?;
                 Some(self.send_one(&recipe, recipe.mark(Purpose::Prefill, 0), 0).await?)

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use speedmatrix_shared::units::Context;
+use bytes::Bytes;
+use speedmatrix_shared::{plan::Questions, units::Context};
 use tokio::{runtime::Handle, task::JoinHandle};
 
 use crate::{
@@ -22,13 +23,27 @@ pub(super) struct Recipe {
     /// Length of its documents, characters.
     pub(super) chars: usize,
     pub(super) max_output_tokens: u32,
+    pub(super) questions: Questions,
 }
 
 impl Recipe {
     /// A body around `document`, with the question and sampling seed number `restart` of `mark`.
     pub(super) fn body(&self, document: &Document, mark: Shelfmark, restart: u64) -> Body {
+        self.body_of(std::slice::from_ref(&document.bytes), mark, restart)
+    }
+
+    /// As [`Recipe::body`], around a text in pieces.
+    fn body_of(&self, text: &[Bytes], mark: Shelfmark, restart: u64) -> Body {
         let number = self.library.request_number(mark, restart);
-        Body::new(self.requests.parts(document, Wish { max_output_tokens: self.max_output_tokens, number }))
+        Body::new(self.requests.parts(text, Wish { max_output_tokens: self.max_output_tokens, number }))
+    }
+
+    /// The body of a measured request: where all ask the same, that of the first slot's first one.
+    fn measured(&self, text: &[Bytes], mark: Shelfmark, restart: u64) -> Body {
+        match self.questions {
+            Questions::Varied => self.body_of(text, mark, restart),
+            Questions::Identical => self.body_of(text, self.mark(Purpose::Decode, 0), 0),
+        }
     }
 
     pub(super) fn mark(&self, purpose: Purpose, number: u64) -> Shelfmark {
@@ -53,8 +68,9 @@ pub(super) struct Supply {
 enum Stock {
     /// The same document for all requests of the slot.
     Kept(Document),
-    /// A fresh document for each; the next one is written elsewhere while the current one is in flight.
-    Fresh { writers: Handle, first: u64, next: Option<JoinHandle<(Document, Shelfmark)>> },
+    /// A fresh document for each, after a part that all share; the next one is written elsewhere while the current one
+    /// is in flight.
+    Fresh { shared: Bytes, writers: Handle, first: u64, next: Option<JoinHandle<(Document, Shelfmark)>> },
 }
 
 impl Supply {
@@ -63,10 +79,11 @@ impl Supply {
         Self { recipe, slot, restart: 0, stock: Stock::Kept(document) }
     }
 
-    /// Requests of `slot` on a fresh document each; `first` is a number from which on no document of the run has been
-    /// used. Documents are written on `writers`.
-    pub(super) fn fresh(recipe: Recipe, slot: u64, first: u64, writers: Handle) -> Self {
-        Self { recipe, slot, restart: 0, stock: Stock::Fresh { writers, first, next: None } }
+    /// Requests of `slot` on a fresh document each, which begins with `shared`; `first` is a number from which on no
+    /// document of the run has been used. Documents are written on `writers`.
+    pub(super) fn fresh(recipe: Recipe, slot: u64, shared: Bytes, first: u64, writers: Handle) -> Self {
+        let recipe = Recipe { chars: recipe.chars.saturating_sub(shared.len()).max(1), ..recipe };
+        Self { recipe, slot, restart: 0, stock: Stock::Fresh { shared, writers, first, next: None } }
     }
 
     /// The next body.
@@ -75,8 +92,10 @@ impl Supply {
         self.restart += 1;
         let (recipe, slot) = (&self.recipe, self.slot);
         match &mut self.stock {
-            Stock::Kept(document) => recipe.body(document, recipe.mark(Purpose::Decode, slot), restart),
-            Stock::Fresh { writers, first, next } => {
+            Stock::Kept(document) => {
+                recipe.measured(std::slice::from_ref(&document.bytes), recipe.mark(Purpose::Decode, slot), restart)
+            }
+            Stock::Fresh { shared, writers, first, next } => {
                 let first = *first;
                 let order = |restart: u64| {
                     let recipe = recipe.clone();
@@ -92,7 +111,8 @@ impl Supply {
                     let mark = recipe.mark(Purpose::Fresh, first + (slot << 20) + restart);
                     (recipe.document(mark), mark)
                 });
-                recipe.body(&document, mark, restart)
+                let text = [shared.clone(), document.bytes];
+                recipe.measured(&text, mark, restart)
             }
         }
     }
@@ -110,6 +130,7 @@ mod tests {
             context: "1K".parse().unwrap(),
             chars: 400,
             max_output_tokens: 8,
+            questions: Questions::Varied,
         }
     }
 
@@ -126,12 +147,36 @@ mod tests {
     async fn fresh_documents_never_repeat() {
         let mut bodies = std::collections::HashSet::new();
         for slot in 0..3 {
-            let mut supply = Supply::fresh(recipe(), slot, 0, Handle::current());
+            let mut supply = Supply::fresh(recipe(), slot, Bytes::new(), 0, Handle::current());
             for _ in 0..4 {
                 let body = format!("{:?}", supply.next().await);
                 let document = body.split("content").nth(1).unwrap().to_owned();
                 assert!(bodies.insert(document[..60].to_owned()));
             }
         }
+    }
+
+    #[tokio::test]
+    async fn mixed_documents_share_their_beginning_only() {
+        let shared = Bytes::from_static(b"the shared part");
+        let mut supply = Supply::fresh(recipe(), 0, shared, 0, Handle::current());
+        let texts = [supply.next().await, supply.next().await].map(|body| body.parts().concat());
+        let [one, other] = texts.map(|text| String::from_utf8(text).unwrap());
+        let begin = one.find("the shared part").unwrap();
+        let same = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+        assert!((begin + 15..begin + 40).contains(&same), "{same} bytes are the same");
+        assert_eq!(one.find("Task").map(|end| end - begin), Some(401), "as long as it should be, and a space");
+    }
+
+    #[tokio::test]
+    async fn identical_questions_are_the_same_bytes() {
+        let recipe = Recipe { questions: Questions::Identical, ..recipe() };
+        let document = recipe.document(recipe.mark(Purpose::Decode, 0));
+        let mut bodies = Vec::new();
+        for slot in 0..2 {
+            let mut supply = Supply::kept(recipe.clone(), slot, document.clone());
+            bodies.extend([supply.next().await.parts().concat(), supply.next().await.parts().concat()]);
+        }
+        assert!(bodies.iter().all(|body| *body == bodies[0]));
     }
 }

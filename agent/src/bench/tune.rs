@@ -169,7 +169,7 @@ impl Bench {
 
     pub(super) fn recipe_of(&self, context: Context, chars: usize, max_output_tokens: u32) -> Recipe {
         let (library, requests) = (Arc::clone(&self.library), Arc::clone(&self.requests));
-        Recipe { library, requests, context, chars, max_output_tokens }
+        Recipe { library, requests, context, chars, max_output_tokens, questions: self.plan.questions() }
     }
 
     /// Half of what the model takes, at most: two characters per token of its limit.

@@ -131,9 +131,19 @@ pub(super) struct RunArgs {
     /// Contexts of separate prefill cells, or none [default: from each context's first request]
     #[arg(long, value_name = "LIST")]
     prefill_contexts: Option<String>,
-    /// shared (one document, cached), unique (one per request at once, cached) or cold [default: shared]
+    /// shared (one document, cached), unique (one per request at once, cached), mixed:40% (that part of each document
+    /// shared and cached, the rest fresh) or cold [default: shared]
     #[arg(long, value_name = "MODE")]
     prompts: Option<String>,
+    /// varied, or identical: all requests ask the same, which flatters caches and speculation [default: varied]
+    #[arg(long, value_name = "KIND")]
+    questions: Option<String>,
+    /// rows, shuffled (by the seed), or interleaved (every cell once, then every cell again) [default: rows]
+    #[arg(long, value_name = "ORDER")]
+    order: Option<String>,
+    /// How often each cell is measured: 3, or until its speed is known to 3%, or both: 10,3% [default: 1]
+    #[arg(long, value_name = "NUMBER")]
+    repeats: Option<String>,
     /// Seed of prompts and sampling [default: 0]
     #[arg(long, value_name = "N")]
     seed: Option<String>,
@@ -164,6 +174,9 @@ impl RunArgs {
             duration: put(&mut self.duration, file.duration),
             max_output: put(&mut self.max_output, file.max_output),
             prompts: put(&mut self.prompts, file.prompts),
+            questions: put(&mut self.questions, file.questions),
+            order: put(&mut self.order, file.order),
+            repeats: put(&mut self.repeats, file.repeats),
             seed: put(&mut self.seed, file.seed),
         }
     }

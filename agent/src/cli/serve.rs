@@ -24,7 +24,7 @@ use crate::{
 
 /// Simulated seconds per real second of the built-in simulator. By its own laws the demo matrix takes some 1,600
 /// simulated seconds, a little over a minute of real ones where client and simulator keep up.
-pub(super) const DEMO_CLOCK_FACTOR: f64 = 24.0;
+pub(super) const DEMO_CLOCK_FACTOR: f64 = 36.0;
 /// The preset that the built-in simulator runs: the reference page's server.
 const DEMO_PRESET: &str = "reference";
 /// How long open connections may take to end.

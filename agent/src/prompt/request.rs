@@ -129,9 +129,10 @@ impl Requests {
         &self.dialect
     }
 
-    /// The body in pieces; the document is shared, not copied.
-    pub fn parts(&self, document: &Document, wish: Wish) -> [Bytes; 3] {
-        [self.head.clone(), document.bytes.clone(), self.tail(wish).into()]
+    /// The body in pieces around the pieces of its text; those are shared, not copied.
+    pub fn parts(&self, text: &[Bytes], wish: Wish) -> Vec<Bytes> {
+        let tail = Bytes::from(self.tail(wish));
+        [std::slice::from_ref(&self.head), text, &[tail]].concat()
     }
 
     /// The question to an engine's tokenizer: how many tokens has the prompt of [`Requests::parts`]?
@@ -212,7 +213,7 @@ mod tests {
     }
 
     fn body(requests: &Requests, number: u64) -> String {
-        let parts = requests.parts(&document(), Wish { max_output_tokens: 64, number });
+        let parts = requests.parts(&[document().bytes], Wish { max_output_tokens: 64, number });
         String::from_utf8(parts.concat()).unwrap()
     }
 
@@ -240,8 +241,9 @@ mod tests {
     fn the_document_is_shared_and_the_question_is_not() {
         let requests = Requests::new("m", Dialect::default());
         let document = document();
+        let text = [document.bytes.clone()];
         let [first, second] =
-            [1 << 40, 2 << 40].map(|number| requests.parts(&document, Wish { max_output_tokens: 1, number }));
+            [1 << 40, 2 << 40].map(|number| requests.parts(&text, Wish { max_output_tokens: 1, number }));
         assert_eq!(first[1].as_ptr(), document.bytes.as_ptr());
         assert_eq!(second[1].as_ptr(), document.bytes.as_ptr());
         assert_ne!(first[2], second[2]);

@@ -166,7 +166,7 @@ impl VirtualLoad {
             record,
         };
         let documents = match plan.prompts {
-            PromptMode::Shared => 1,
+            PromptMode::Shared | PromptMode::Mixed(_) => 1,
             PromptMode::Unique => plan.concurrency.get(),
             PromptMode::Cold => 0,
         };
@@ -309,7 +309,7 @@ impl VirtualLoad {
         let document = match self.plan.prompts {
             PromptMode::Shared => 0,
             PromptMode::Unique => u64::from(slot),
-            PromptMode::Cold => FIRST_FRESH_DOCUMENT + self.next_id,
+            PromptMode::Cold | PromptMode::Mixed(_) => FIRST_FRESH_DOCUMENT + self.next_id,
         };
         self.send(Owner::Slot(slot), document);
     }
@@ -327,11 +327,16 @@ impl VirtualLoad {
             (_, Outputs::Drawn { at_most }) => drawn.clamp(1, at_most.max(1)),
         };
         let full_blocks = prompt_tokens.saturating_sub(QUESTION_TOKENS) / BLOCK_TOKENS;
+        let shared_blocks = match self.plan.prompts {
+            PromptMode::Mixed(shared) => (full_blocks as f64 * shared.share()) as u64,
+            _ => 0,
+        };
+        let block = |number: u64| if number < shared_blocks { number } else { document << 32 | number };
         self.scheduler.submit(Order {
             id,
             received: SimTime::from_nanos(self.now.0),
             prompt_tokens,
-            blocks: (0..full_blocks).map(|block| document << 32 | block).collect(),
+            blocks: (0..full_blocks).map(block).collect(),
             output_tokens,
             rng: random(Purpose::Steps),
         });

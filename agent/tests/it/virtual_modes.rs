@@ -47,7 +47,8 @@ fn counted(cell: &VirtualCell) -> (u64, u64) {
 #[test]
 fn every_mode_counts_what_came() {
     for (preset, length) in [("exact", 1.0), ("exact-speculative", MEAN_LENGTH)] {
-        for prompts in [PromptMode::Shared, PromptMode::Unique, PromptMode::Cold] {
+        let mixed = "mixed:50%".parse().unwrap();
+        for prompts in [PromptMode::Shared, PromptMode::Unique, mixed, PromptMode::Cold] {
             let mut config = SimConfig::preset(preset).unwrap();
             config.speculation.iter_mut().for_each(|speculation| speculation.text_sigma = 0.0);
             // Answers of 9.6 s and more: the 50 ms of an admission stay below 1 %.
@@ -89,6 +90,8 @@ fn check_counts(config: &SimConfig, plan: VirtualPlan, what: &str, (tokens, chun
         (_, PromptMode::Cold) => Some(0.0),
         // 4,096 tokens less the question, in whole blocks of 256.
         (_, PromptMode::Shared | PromptMode::Unique) => Some(0.9375),
+        // 7 of its 15 blocks.
+        (_, PromptMode::Mixed(_)) => Some(0.4375),
     };
     assert_eq!(stats.cached_share, cached, "{what}");
     // Client's and engine's own count of what runs agree.

@@ -167,7 +167,10 @@ fn cache_not_proven(seen: &Seen<'_>) -> Option<Finding> {
     if !wants_cache(seen) || seen.cell.cached_share.is_some() {
         return None;
     }
-    let (Some(cold), Some(warm)) = (seen.cell.ttft_cold_s, seen.cell.ttft_s) else {
+    // With a fresh part in each prompt the time to the first token proves nothing.
+    let times = seen.cell.ttft_cold_s.zip(seen.cell.ttft_s);
+    let whole = seen.asked.prompts.cached_share() >= 1.0;
+    let Some((cold, warm)) = times.filter(|_| whole) else {
         return Some(Finding::info(
             "cache_not_proven",
             "Whether the prompt came from the cache could not be checked.".to_owned(),
@@ -181,11 +184,14 @@ fn cache_not_proven(seen: &Seen<'_>) -> Option<Finding> {
 }
 
 fn partly_cached(seen: &Seen<'_>) -> Option<Finding> {
-    let share = seen.cell.cached_share.filter(|share| wants_cache(seen) && *share < CACHED_FROM)?;
-    Some(Finding::warning(
-        "partly_cached",
-        format!("Only {} of the prompt came from the cache.", format::percent(Some(share))),
-    ))
+    let wanted = seen.asked.prompts.cached_share();
+    let share = seen.cell.cached_share.filter(|share| wants_cache(seen) && *share < CACHED_FROM * wanted)?;
+    let (share, wanted) = (format::percent(Some(share)), format::percent(Some(wanted)));
+    let text = match seen.asked.prompts {
+        PromptMode::Mixed(_) => format!("Only {share} of the prompt came from the cache where {wanted} should have."),
+        _ => format!("Only {share} of the prompt came from the cache."),
+    };
+    Some(Finding::warning("partly_cached", text))
 }
 
 fn prefill_cached(seen: &Seen<'_>) -> Option<Finding> {
@@ -263,6 +269,12 @@ const NOTES: &[Note] = &[
     (StreamNote::NotStreamed, "not_streamed", Severity::Warning, "were answered with one document instead of a stream"),
     (StreamNote::MalformedEventSkipped, "malformed_events", Severity::Info, "held events that could not be read"),
     (StreamNote::NoVisibleAnswer, "no_visible_answer", Severity::Info, "held only reasoning and no visible answer"),
+    (
+        StreamNote::LoopingText,
+        "looping_output",
+        Severity::Warning,
+        "repeated themselves at the end: such text comes faster than real answers, with speculation above all",
+    ),
     (StreamNote::ModelMismatch, "model_mismatch", Severity::Warning, "were answered by a model of another name"),
 ];
 

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Field, FieldError, MAX_CELLS, PlanErrors, Prefill, PromptMode, RunPlan, TargetUrl};
+use super::{
+    CellOrder, Field, FieldError, MAX_CELLS, PlanErrors, Prefill, PromptMode, Questions, Repeats, RunPlan, TargetUrl,
+};
 use crate::units::{Concurrency, Context, Nanos, duration_label, parse_duration, parse_size_tokens};
 
 /// Default window, the reference page's.
@@ -48,9 +50,18 @@ pub struct PlanDraft {
     /// `4096`
     #[serde(skip_serializing_if = "String::is_empty")]
     pub max_output: String,
-    /// `shared`, `unique` or `cold`.
+    /// `shared`, `unique`, `mixed:40%` or `cold`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub prompts: String,
+    /// `varied` or `identical`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub questions: String,
+    /// `rows`, `shuffled` or `interleaved`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub order: String,
+    /// `3`, `3%` or `10,3%`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub repeats: String,
     /// A whole number.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub seed: String,
@@ -171,15 +182,21 @@ impl TryFrom<PlanDraft> for RunPlan {
         let prefill = read_prefill(&mut reading, &draft.prefill_contexts);
         let duration = read_duration(&mut reading, &draft.duration);
         let max_output_tokens = read_max_output(&mut reading, &draft.max_output);
-        let prompts = read_prompts(&mut reading, &draft.prompts);
+        let prompts = reading.take(Field::Prompts, draft.prompts.parse::<PromptMode>());
+        let questions = reading.take(Field::Questions, draft.questions.parse::<Questions>());
+        let order = reading.take(Field::Order, draft.order.parse::<CellOrder>());
+        let repeats = reading.take(Field::Repeats, Repeats::read(&draft.repeats));
         let seed = reading.take(Field::Seed, read_seed(&draft.seed));
         check_shape(&mut reading, &draft, [contexts.len(), concurrency.len()], &prefill);
-        let (Some(target), Some(duration), Some(max_output_tokens), Some(prompts), Some(seed), true) =
-            (target, duration, max_output_tokens, prompts, seed, reading.errors.is_empty())
+        let window = duration.zip(max_output_tokens);
+        let manner = prompts.zip(questions).zip(order.zip(repeats));
+        let (Some(target), Some((duration, max_output_tokens)), Some(manner), Some(seed), true) =
+            (target, window, manner, seed, reading.errors.is_empty())
         else {
             reading.errors.sort_by_key(|e| e.field);
             return Err(PlanErrors(reading.errors));
         };
+        let ((prompts, questions), (order, repeats)) = manner;
         Ok(Self {
             target,
             model: optional(&draft.model),
@@ -190,6 +207,9 @@ impl TryFrom<PlanDraft> for RunPlan {
             duration,
             max_output_tokens,
             prompts,
+            questions,
+            order,
+            repeats,
             seed,
         })
     }
@@ -219,18 +239,6 @@ fn read_max_output(reading: &mut Reading, text: &str) -> Option<u32> {
         reading.wrong(Field::MaxOutput, "between 1 and 1024K output tokens");
     }
     tokens
-}
-
-fn read_prompts(reading: &mut Reading, text: &str) -> Option<PromptMode> {
-    match text.trim() {
-        "" | "shared" => Some(PromptMode::Shared),
-        "unique" => Some(PromptMode::Unique),
-        "cold" => Some(PromptMode::Cold),
-        other => {
-            reading.wrong(Field::Prompts, format!("\"{other}\" is unknown: choose shared, unique or cold"));
-            None
-        }
-    }
 }
 
 fn read_seed(text: &str) -> Result<u64, String> {
@@ -281,12 +289,10 @@ impl From<RunPlan> for PlanDraft {
             },
             duration: duration_label(plan.duration),
             max_output: plan.max_output_tokens.to_string(),
-            prompts: match plan.prompts {
-                PromptMode::Shared => "shared",
-                PromptMode::Unique => "unique",
-                PromptMode::Cold => "cold",
-            }
-            .into(),
+            prompts: plan.prompts.to_string(),
+            questions: plan.questions.to_string(),
+            order: plan.order.to_string(),
+            repeats: plan.repeats.to_string(),
             seed: plan.seed.to_string(),
         }
     }

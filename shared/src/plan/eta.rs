@@ -50,7 +50,10 @@ pub struct Eta {
 
 /// How long the whole plan takes.
 pub fn eta(plan: &RunPlan) -> Eta {
-    let total = |guess| plan.cells().into_iter().map(|cell| cell_secs(plan, cell, guess)).sum();
+    let total = |guess| {
+        let secs = |cell| cell_secs(plan, cell, guess) * repeats(plan, cell);
+        plan.cells().into_iter().map(secs).sum()
+    };
     Eta { low_s: total(Guess::Fast), high_s: total(Guess::Slow) }
 }
 
@@ -63,17 +66,31 @@ pub fn remaining_secs(run: &RunState, now: Nanos) -> Option<f64> {
     let (mut done, mut left, mut running) = (0.0, 0.0, None);
     for cell in &run.cells {
         let secs = cell_secs(&run.plan, cell.id, Guess::Usual);
+        let repeats_left = (repeats(&run.plan, cell.id) - cell.repeats.len() as f64 - 1.0).max(0.0);
+        done += secs * cell.repeats.len() as f64;
         match cell.state {
-            CellState::Finished { .. } => done += secs,
-            CellState::Planned => left += secs,
-            CellState::Running { since } => running = Some((secs, since)),
-            CellState::Skipped { .. } | CellState::NotReached | CellState::Cancelled => {}
+            CellState::Finished { .. } if cell.repeats.is_empty() => done += secs,
+            CellState::Planned => left += secs * (1.0 + repeats_left),
+            CellState::Running { since } => {
+                left += secs * repeats_left;
+                running = Some((secs, since));
+            }
+            // Whether a finished cell is measured again is decided by how sure it is: only the sure part counts.
+            CellState::Finished { .. } | CellState::Skipped { .. } | CellState::NotReached | CellState::Cancelled => {}
         }
     }
     let spent = running.map_or(run.at, |(_, since)| since).as_secs_f64();
     let factor = if done > 0.0 { spent / done } else { 1.0 };
     let current = running.map_or(0.0, |(secs, since)| (secs * factor - now.since(since).as_secs_f64()).max(0.0));
     Some(left * factor + current)
+}
+
+/// How often a cell may be measured.
+fn repeats(plan: &RunPlan, cell: CellId) -> f64 {
+    match cell.phase {
+        Phase::Prefill => 1.0,
+        Phase::Decode => f64::from(plan.repeats().most()),
+    }
 }
 
 fn cell_secs(plan: &RunPlan, cell: CellId, guess: Guess) -> f64 {
@@ -86,11 +103,12 @@ fn cell_secs(plan: &RunPlan, cell: CellId, guess: Guess) -> f64 {
         (Phase::Prefill, _, _) => COLD_REQUESTS * cold_s + OVERHEAD_S,
         (Phase::Decode, _, prompts) => {
             let scouts = match prompts {
-                PromptMode::Shared => 1.0,
+                PromptMode::Shared | PromptMode::Mixed(_) => 1.0,
                 PromptMode::Unique => requests,
                 PromptMode::Cold => 0.0,
             };
-            let admission_s = if prompts == PromptMode::Cold { cold_s } else { warm_s };
+            let cached = prompts.cached_share();
+            let admission_s = cold_s * (1.0 - cached) + warm_s * cached;
             OVERHEAD_S + scouts * cold_s + requests * admission_s + plan.duration().as_secs_f64()
         }
     }

@@ -26,6 +26,12 @@ pub enum Field {
     MaxOutput,
     /// Prompt mode.
     Prompts,
+    /// Whether requests ask the same.
+    Questions,
+    /// Order of the cells.
+    Order,
+    /// How often each cell is measured.
+    Repeats,
     /// Seed.
     Seed,
 }
@@ -43,6 +49,9 @@ impl Field {
             Self::Duration => "--duration",
             Self::MaxOutput => "--max-output",
             Self::Prompts => "--prompts",
+            Self::Questions => "--questions",
+            Self::Order => "--order",
+            Self::Repeats => "--repeats",
             Self::Seed => "--seed",
         }
     }

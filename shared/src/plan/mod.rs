@@ -5,6 +5,7 @@ pub mod command;
 pub mod draft;
 pub mod eta;
 pub mod field;
+pub mod options;
 pub mod presets;
 
 #[cfg(test)]
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use draft::PlanDraft;
 pub use field::{Field, FieldError, PlanErrors};
+pub use options::{CellOrder, PromptMode, Questions, Repeats};
 
 use crate::{
     id::{CellId, Phase},
@@ -23,19 +25,6 @@ use crate::{
 
 /// Most cells of one plan: the largest matrix the page is built for.
 pub const MAX_CELLS: usize = 1_024;
-
-/// How the prompts of a decode cell relate to each other.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PromptMode {
-    /// One document for all slots; its prefix is cached before the cell.
-    #[default]
-    Shared,
-    /// A document per slot, each cached before the cell.
-    Unique,
-    /// A fresh document per request: nothing is cached.
-    Cold,
-}
 
 /// Where the prefill rows come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +63,9 @@ pub struct RunPlan {
     duration: Nanos,
     max_output_tokens: u32,
     prompts: PromptMode,
+    questions: Questions,
+    order: CellOrder,
+    repeats: Repeats,
     seed: u64,
 }
 
@@ -123,7 +115,22 @@ impl RunPlan {
         self.prompts
     }
 
-    /// Seed of all prompts and sampling.
+    /// Whether requests ask the same.
+    pub const fn questions(&self) -> Questions {
+        self.questions
+    }
+
+    /// In which order decode cells are measured.
+    pub const fn order(&self) -> CellOrder {
+        self.order
+    }
+
+    /// How often each decode cell is measured.
+    pub const fn repeats(&self) -> Repeats {
+        self.repeats
+    }
+
+    /// Seed of all prompts, of sampling and of the order.
     pub const fn seed(&self) -> u64 {
         self.seed
     }
@@ -151,6 +158,18 @@ impl RunPlan {
         cells.extend(self.contexts.iter().map(|&context| decode(context, first)));
         for &context in &self.contexts {
             cells.extend(rest.iter().map(|&concurrency| decode(context, concurrency)));
+        }
+        cells
+    }
+
+    /// All cells in the order of this round of measuring (0, 1 …): prefill first and as planned, then decode cells as
+    /// [`CellOrder`] says.
+    pub fn round(&self, round: u32) -> Vec<CellId> {
+        let mut cells = self.cells();
+        if self.order != CellOrder::Rows {
+            let decode_from = cells.iter().position(|cell| cell.phase == Phase::Decode).unwrap_or(cells.len());
+            let place = |cell: &CellId| self.cells().iter().position(|other| other == cell).unwrap_or_default();
+            cells[decode_from..].sort_by_cached_key(|cell| options::scattered(self.seed, round, place(cell)));
         }
         cells
     }

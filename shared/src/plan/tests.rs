@@ -58,7 +58,10 @@ fn every_field_says_what_is_wrong() {
     check(Field::Duration, "50ms", "a window is between 100ms and 24h long");
     check(Field::MaxOutput, "0", "between 1 and 1024K output tokens");
     check(Field::MaxOutput, "x", "\"x\" is not a size: write tokens as 8K, 1019K, 1M or 8192");
-    check(Field::Prompts, "warm", "\"warm\" is unknown: choose shared, unique or cold");
+    check(Field::Prompts, "warm", "\"warm\" is unknown: choose shared, unique, mixed:40% or cold");
+    check(Field::Questions, "same", "\"same\" is unknown: choose varied or identical");
+    check(Field::Order, "up", "\"up\" is unknown: choose rows, shuffled or interleaved");
+    check(Field::Repeats, "0", "\"0\" is no number of repeats: write 3, or 3% for a precision, or 10,3% for both");
     check(Field::Seed, "-1", "\"-1\" is not a whole number");
 }
 
@@ -112,6 +115,24 @@ fn cells_come_in_run_order() {
 }
 
 #[test]
+fn rounds_hold_every_cell_once_in_their_own_order() {
+    let check = |order: &str, same: bool| {
+        let plan = plan(&[(Field::Order, order), (Field::Concurrency, "1,2,4,8"), (Field::Seed, "7")]);
+        let [cells, first, second] = [plan.cells(), plan.round(0), plan.round(1)];
+        let sorted = |mut cells: Vec<_>| {
+            cells.sort();
+            cells
+        };
+        assert_eq!(sorted(first.clone()), sorted(cells.clone()), "{order}");
+        assert_eq!(first[..2], cells[..2], "{order}: prefill stays in front");
+        assert_eq!((first == cells, second == first), (same, same), "{order}");
+    };
+    check("rows", true);
+    check("shuffled", false);
+    check("interleaved", false);
+}
+
+#[test]
 fn presets_are_plans() {
     for preset in PRESETS {
         let target = PlanDraft { target: "http://host".into(), seed: "7".into(), ..PlanDraft::default() };
@@ -152,7 +173,7 @@ fn what_remains_follows_what_the_cells_took() {
 #[test]
 fn the_command_reads_as_people_write_it() {
     let plan = plan(&[(Field::Name, "it's -fast"), (Field::Model, "-m"), (Field::PrefillContexts, "1M")]);
-    insta::assert_snapshot!(command(&plan), @r#"speedmatrix run --target http://127.0.0.1:8000 --model=-m --name 'it'\''s -fast' --contexts 8K,16K --concurrency 1,2 --prefill-contexts 1024K --duration 30s --max-output 4096 --prompts shared --seed 0"#);
+    insta::assert_snapshot!(command(&plan), @r#"speedmatrix run --target http://127.0.0.1:8000 --model=-m --name 'it'\''s -fast' --contexts 8K,16K --concurrency 1,2 --prefill-contexts 1024K --duration 30s --max-output 4096 --prompts shared --questions varied --order rows --repeats 1 --seed 0"#);
 }
 
 /// Splits a line as a POSIX shell does, as far as our quoting goes.
@@ -190,9 +211,13 @@ fn drafts() -> impl Strategy<Value = PlanDraft> {
     let duration = prop_oneof!["[1-9][0-9]?s", "[1-9][0-9]{2,4}ms", "[0-9]\\.[1-9]m", Just(String::new())];
     let path = "(/v1|/models|/completions|/chat|/a|/){0,4}";
     let texts = ("\\PC{0,12}", "[ -~\n\t']{0,12}");
-    let prompts = prop_oneof![Just("shared"), Just("unique"), Just("cold"), Just("")];
-    (sizes, levels, prefill, duration, path, texts, prompts, any::<u64>()).prop_map(
-        |(sizes, levels, prefill, duration, path, (model, name), prompts, seed)| PlanDraft {
+    let prompts = prop_oneof![Just("shared"), Just("unique"), Just("mixed:7%"), Just("cold"), Just("")];
+    let questions = prop_oneof![Just("identical"), Just("")];
+    let order = prop_oneof![Just("rows"), Just("shuffled"), Just("interleaved"), Just("")];
+    let repeats = prop_oneof![Just("3"), Just("2.5%"), Just("5,3%"), Just("")];
+    let manner = (prompts, questions, order, repeats);
+    (sizes, levels, prefill, duration, path, texts, manner, any::<u64>()).prop_map(
+        |(sizes, levels, prefill, duration, path, (model, name), manner, seed)| PlanDraft {
             target: format!("Host:8000{path}"),
             model,
             name,
@@ -201,7 +226,10 @@ fn drafts() -> impl Strategy<Value = PlanDraft> {
             prefill_contexts: prefill,
             duration,
             max_output: String::new(),
-            prompts: prompts.to_owned(),
+            prompts: manner.0.to_owned(),
+            questions: manner.1.to_owned(),
+            order: manner.2.to_owned(),
+            repeats: manner.3.to_owned(),
             seed: seed.to_string(),
         },
     )
