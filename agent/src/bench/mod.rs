@@ -3,6 +3,8 @@
 
 mod cache;
 mod cell;
+mod certify;
+pub mod client_watch;
 pub mod drain;
 mod gauges;
 mod load;
@@ -13,6 +15,7 @@ mod single;
 mod skip;
 mod supply;
 mod tune;
+mod warm_up;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,9 +26,9 @@ use speedmatrix_shared::{
     event::{LogLevel, RunEvent, RunOutcome},
     gauge::{CellPhase, Gauge},
     id::{CellId, Phase, RunId},
-    plan::{Prefill, RunPlan},
+    plan::{CellOrder, Prefill, RunPlan},
     raw::RawCell,
-    stats::cell::CellStatus,
+    stats::cell::{CellResult, CellStatus},
     target::TargetFacts,
     trace::FailureKind,
     units::{Context, Nanos},
@@ -108,7 +111,7 @@ pub struct Outlets {
     pub stop: CancellationToken,
 }
 
-/// Makes the run. Tells `Calibrated`, `CellSkipped`, `CellStarted`, `RampDone`, `CellFinished` and `Log`; start, probe and
+/// Makes the run. Tells `Certified`, `Calibrated`, `CellSkipped`, `CellStarted`, `RampDone`, `CellFinished` and `Log`; start, probe and
 /// end of the run are the caller's to tell.
 pub async fn run(job: Job, outlets: Outlets) -> RunOutcome {
     let Outlets { facts, gauge, stop } = outlets;
@@ -175,6 +178,15 @@ struct Admission {
     cached: Option<Nanos>,
 }
 
+/// What is known of a cell so far.
+#[derive(Debug)]
+enum Tally {
+    /// Its total speed, each time it was measured.
+    Speeds(Vec<f64>),
+    /// It is not measured (again).
+    GivenUp,
+}
+
 /// A run in the making.
 #[derive(Debug)]
 struct Bench {
@@ -196,6 +208,11 @@ struct Bench {
     /// Contexts whose first prompt is in the log.
     prompts_told: BTreeSet<Context>,
     refused: skip::Refused,
+    /// Contexts whose prefill row waits for their first decode cell.
+    from_warm_up: BTreeSet<Context>,
+    tallies: BTreeMap<CellId, Tally>,
+    /// What the check of the client found.
+    ttft_bias_s: Option<f64>,
     /// Numbers of fresh documents that are used up.
     fresh_used: u64,
     unreachable_in_a_row: u32,
@@ -215,6 +232,9 @@ impl Bench {
             admissions: BTreeMap::new(),
             prompts_told: BTreeSet::new(),
             refused: skip::Refused::default(),
+            from_warm_up: BTreeSet::new(),
+            tallies: BTreeMap::new(),
+            ttft_bias_s: None,
             fresh_used: 0,
             unreachable_in_a_row: 0,
             teller: Teller { facts, clock },
@@ -230,27 +250,53 @@ impl Bench {
 
     async fn whole(&mut self) -> Result<(), Halt> {
         self.meet_engine().await?;
+        self.certify().await?;
         self.calibrate().await?;
-        let mut from_warm_up = BTreeSet::new();
-        for cell in self.plan.cells() {
-            match cell.phase {
-                // These finish right before the first decode cell of their context.
-                Phase::Prefill if *self.plan.prefill() == Prefill::FromWarmUp => {
-                    from_warm_up.insert(cell.context);
+        self.warm_up().await?;
+        let repeats = self.plan.repeats();
+        let rounds = if self.plan.order() == CellOrder::Interleaved { repeats.most() } else { 1 };
+        for round in 0..rounds {
+            for cell in self.plan.round(round) {
+                match cell.phase {
+                    Phase::Prefill if round == 0 => self.first_prefill(cell).await?,
+                    Phase::Prefill => {}
+                    Phase::Decode => self.decode_round(cell).await?,
                 }
-                Phase::Prefill => self.prefill_cell(cell).await?,
-                Phase::Decode => {
-                    let scout = if from_warm_up.remove(&cell.context) {
-                        self.prefill_from_warm_up(cell.context).await?
-                    } else {
-                        None
-                    };
-                    self.decode_cell(cell, scout).await?;
-                }
+                self.scene.send_replace(None);
             }
-            self.scene.send_replace(None);
         }
         Ok(())
+    }
+
+    async fn first_prefill(&mut self, cell: CellId) -> Result<(), Halt> {
+        // Those from warm-up finish right before the first decode cell of their context.
+        if *self.plan.prefill() == Prefill::FromWarmUp {
+            self.from_warm_up.insert(cell.context);
+            return Ok(());
+        }
+        self.prefill_cell(cell).await
+    }
+
+    /// Measures a decode cell once, or as often as it takes, as the plan has it; not at all where that is settled.
+    async fn decode_round(&mut self, cell: CellId) -> Result<(), Halt> {
+        let scout =
+            if self.from_warm_up.remove(&cell.context) { self.prefill_from_warm_up(cell.context).await? } else { None };
+        let mut scout = scout;
+        while !self.is_settled(cell) {
+            self.decode_cell(cell, scout.take()).await?;
+            if self.plan.order() == CellOrder::Interleaved {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_settled(&self, cell: CellId) -> bool {
+        match self.tallies.get(&cell) {
+            None => false,
+            Some(Tally::GivenUp) => true,
+            Some(Tally::Speeds(speeds)) => self.plan.repeats().are_enough(speeds),
+        }
     }
 
     async fn meet_engine(&mut self) -> Result<(), Halt> {
@@ -275,16 +321,21 @@ impl Bench {
     }
 
     /// Skips a cell that can't be measured; whether it was skipped.
-    async fn skipped(&self, cell: CellId) -> Result<bool, Halt> {
+    async fn skipped(&mut self, cell: CellId) -> Result<bool, Halt> {
         let Some((reason, text)) = skip::skip(cell, &self.plan, self.facts.limits, &self.refused) else {
             return Ok(false);
         };
-        self.teller.tell(RunEvent::CellSkipped { cell, reason, text }).await?;
+        // What was measured before a refusal stays.
+        if !self.tallies.contains_key(&cell) {
+            self.teller.tell(RunEvent::CellSkipped { cell, reason, text }).await?;
+        }
+        self.tallies.insert(cell, Tally::GivenUp);
         Ok(true)
     }
 
     async fn finish(&mut self, cell: CellId, raw: RawCell) -> Result<(), Halt> {
         let result = raw.result();
+        self.tally(cell, &result);
         match result.status {
             CellStatus::Failed(FailureKind::ContextOverflow) => {
                 let said = result.failures.first().map(|group| group.text.clone()).unwrap_or_default();
@@ -302,6 +353,15 @@ impl Bench {
             "{MOST_UNREACHABLE} cells in a row could not connect to {}: check that the server still runs, then start again",
             self.target.url.as_str()
         )))
+    }
+
+    /// A cell that failed as a whole is not measured again: it would only fail again.
+    fn tally(&mut self, cell: CellId, result: &CellResult) {
+        let tally = self.tallies.entry(cell).or_insert_with(|| Tally::Speeds(Vec::new()));
+        match (tally, result.stats.total_tok_s.filter(|_| !result.status.is_failed())) {
+            (Tally::Speeds(speeds), Some(speed)) => speeds.push(speed),
+            (tally, _) => *tally = Tally::GivenUp,
+        }
     }
 
     fn admission(&self, context: Context) -> Admission {

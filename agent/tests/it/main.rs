@@ -6,6 +6,8 @@ mod captures;
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod manner;
+#[cfg(test)]
 mod raw;
 #[cfg(test)]
 mod rig;

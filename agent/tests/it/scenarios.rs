@@ -11,16 +11,16 @@ use speedmatrix_shared::{event::RunOutcome, plan::PlanDraft, units::Nanos};
 
 use crate::rig::{Rig, draft, exact, monotonic_ns, received, simulator};
 
-/// C09: the server loaded its model again. The request that waits for it fills the cache before the cell: the wait shows in
-/// the row of cold prefill, and no measured request has it.
+/// C09: the server loaded its model again. The request that waits for it is one that only warms the engine up: the wait is
+/// in no row.
 #[test]
 fn a_first_request_after_idleness_stays_out_of_the_cell() {
-    // The first request is the calibration's, the second the scout; 1.5 real seconds are 6 simulated ones.
+    // The first request is the calibration's, the second warms up; 1.5 real seconds are 6 simulated ones.
     let sim = simulator(SimConfig { script: "slow-header:1500,at:2".parse().unwrap(), ..exact(4.0) });
     let seen = Rig::new(&sim.base_url()).run(draft("1K", "2", "2s", "128"));
     assert_eq!(seen.outcome, RunOutcome::Finished);
     let cold = seen.result("prefill-1K-1").stats.ttft_s.unwrap();
-    assert!(cold.max >= 6.0, "{cold:?}");
+    assert!(cold.max < 3.0, "{cold:?}");
     let measured = seen.result("decode-1K-2").stats.ttft_s.unwrap();
     assert!(measured.max < 3.0, "{measured:?}");
 }
@@ -61,7 +61,9 @@ fn no_cold_cell_is_served_from_an_earlier_one() {
     }
     let records = sim.log().records();
     assert!(records.len() > 40, "{}", records.len());
-    assert!(records.iter().all(|request| request.cached_tokens == 0), "a prompt was found in the cache");
+    // Requests that only warm the engine up have 16 tokens and share their prompt on purpose.
+    let mut measured = records.iter().filter(|request| request.output_tokens != 16);
+    assert!(measured.all(|request| request.cached_tokens == 0), "a prompt was found in the cache");
 }
 
 /// G06, without its busy machine: no pool or limit of the client holds streams back, and gaps are the server's.

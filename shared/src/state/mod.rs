@@ -13,6 +13,7 @@ use crate::{
     plan::RunPlan,
     stats::cell::CellResult,
     target::TargetFacts,
+    trust::ClientCheck,
     units::Nanos,
 };
 
@@ -55,9 +56,17 @@ pub struct Cell {
     pub id: CellId,
     /// Where it stands.
     pub state: CellState,
+    /// What each measurement found, where the plan repeats them; the result combines them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repeats: Vec<CellResult>,
 }
 
 impl Cell {
+    /// A cell that waits for its turn.
+    pub const fn planned(id: CellId) -> Self {
+        Self { id, state: CellState::Planned, repeats: Vec::new() }
+    }
+
     /// The result, if it is measured.
     pub fn result(&self) -> Option<&CellResult> {
         match &self.state {
@@ -122,6 +131,9 @@ pub struct RunState {
     pub origin: Option<Origin>,
     /// The target, once probed.
     pub facts: Option<TargetFacts>,
+    /// What the check of the client found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientCheck>,
     /// Where the run stands.
     pub status: RunStatus,
     /// All planned cells in run order.
@@ -176,8 +188,9 @@ impl RunState {
             tool: tool.clone(),
             origin: None,
             facts: None,
+            client: None,
             status: RunStatus::Running,
-            cells: plan.cells().into_iter().map(|id| Cell { id, state: CellState::Planned }).collect(),
+            cells: plan.cells().into_iter().map(Cell::planned).collect(),
             log: VecDeque::new(),
         })
     }
@@ -209,6 +222,7 @@ impl RunState {
                 self.facts = Some(facts.as_ref().clone());
                 self.origin = Some(*origin);
             }
+            RunEvent::Certified { check } => self.client = Some(check.clone()),
             RunEvent::Calibrated { context_tokens, real_tokens } => {
                 let text = match real_tokens {
                     Some(real) => format!("prompt of {context_tokens} tokens: the server counts {real}"),
@@ -223,9 +237,7 @@ impl RunState {
             RunEvent::RampDone { cell, ramp_s } => {
                 self.push_log(at, LogLevel::Info, format!("{cell}: window opened after a ramp of {ramp_s:.1} s"));
             }
-            RunEvent::CellFinished { cell, result } => {
-                self.set(*cell, CellState::Finished { result: result.clone() });
-            }
+            RunEvent::CellFinished { cell, result } => self.finish(*cell, result),
             RunEvent::Log { level, text } => self.push_log(at, *level, text.clone()),
             RunEvent::RunFinished { outcome } => self.end(outcome),
         }
@@ -247,11 +259,27 @@ impl RunState {
         }
     }
 
+    fn finish(&mut self, id: CellId, result: &CellResult) {
+        let repeated = id.phase == Phase::Decode && self.plan.repeats().most() > 1;
+        let Some(cell) = self.cells.iter_mut().find(|cell| cell.id == id) else { return };
+        if repeated {
+            cell.repeats.push(result.clone());
+        }
+        let result = CellResult::combined(&cell.repeats).unwrap_or_else(|| result.clone());
+        cell.state = CellState::Finished { result: Box::new(result) };
+    }
+
     fn end(&mut self, outcome: &RunOutcome) {
         for cell in &mut self.cells {
             match cell.state {
                 CellState::Planned => cell.state = CellState::NotReached,
-                CellState::Running { .. } => cell.state = CellState::Cancelled,
+                // A repeat that did not come to its end takes nothing from those before it.
+                CellState::Running { .. } => {
+                    cell.state = match CellResult::combined(&cell.repeats) {
+                        Some(result) => CellState::Finished { result: Box::new(result) },
+                        None => CellState::Cancelled,
+                    }
+                }
                 _ => {}
             }
         }

@@ -45,6 +45,9 @@ pub struct CellStats {
     pub total_tok_s: Option<f64>,
     /// 95 % interval of `total_tok_s`.
     pub total_tok_s_interval: Option<Interval>,
+    /// `total_tok_s` of each measurement of the cell, where it was repeated.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub repeats_tok_s: Vec<f64>,
     /// What one user sees while text flows; one sample per slot.
     pub per_request_tok_s: Option<Summary>,
     /// `total_tok_s` ÷ C.
@@ -97,6 +100,12 @@ pub struct CellStats {
     pub client_lag_s: Option<Summary>,
     /// Share (0–1) of reads whose stamp several events share because this process was late.
     pub coalesced_share: Option<f64>,
+    /// Processor time of the measuring threads ÷ what they could have had (0–1).
+    pub client_cpu_share: Option<f64>,
+    /// Lateness of a timer on the measuring threads, 99th percentile, of real time.
+    pub timer_lag_p99_s: Option<f64>,
+    /// Bound of the client's error of a TTFT.
+    pub ttft_error_bound_s: Option<f64>,
 }
 
 impl CellStats {

@@ -1,0 +1,76 @@
+//! How cells are measured, as the plan has it: repeats, order, mixed prompts, and the check of the client.
+
+use speedmatrix_agent::sim::SimConfig;
+use speedmatrix_shared::{
+    event::{RunEvent, RunOutcome},
+    id::{CellId, Phase},
+    plan::PlanDraft,
+    stats::{cell::CellResult, interval::IntervalKind},
+};
+
+use crate::rig::{Rig, Seen, draft, exact, simulator};
+
+fn run(draft: PlanDraft) -> Seen {
+    let sim = simulator(SimConfig { ..exact(10.0) });
+    let seen = Rig::new(&sim.base_url()).run(draft);
+    assert_eq!(seen.outcome, RunOutcome::Finished);
+    seen
+}
+
+fn finished(seen: &Seen) -> Vec<(CellId, &CellResult)> {
+    let told = seen.events.iter().filter_map(|(_, event)| match event {
+        RunEvent::CellFinished { cell, result } if cell.phase == Phase::Decode => Some((*cell, result.as_ref())),
+        _ => None,
+    });
+    told.collect()
+}
+
+#[test]
+fn interleaved_repeats_measure_every_cell_once_a_round() {
+    let draft = draft("1K", "1,2", "1s", "128");
+    let seen = run(PlanDraft { order: "interleaved".into(), repeats: "3".into(), ..draft });
+    let told = finished(&seen);
+    assert_eq!(told.len(), 6);
+    for round in told.chunks(2) {
+        assert_ne!(round[0].0, round[1].0, "both in each round");
+    }
+    for name in ["decode-1K-1", "decode-1K-2"] {
+        let repeats: Vec<CellResult> =
+            told.iter().filter(|(cell, _)| cell.to_string() == name).map(|(_, result)| (*result).clone()).collect();
+        let combined = CellResult::combined(&repeats).unwrap();
+        let interval = combined.stats.total_tok_s_interval.unwrap();
+        assert_eq!((combined.stats.repeats_tok_s.len(), interval.kind, interval.n), (3, IntervalKind::Repeats, 3));
+    }
+}
+
+#[test]
+fn a_cell_is_repeated_in_its_place_until_it_is_known() {
+    let seen = run(PlanDraft { repeats: "3,50%".into(), ..draft("1K", "1,2", "1s", "128") });
+    let order: Vec<String> = finished(&seen).iter().map(|(cell, _)| cell.to_string()).collect();
+    let [one, two] = ["decode-1K-1", "decode-1K-2"];
+    assert_eq!(order, [one, one, one, two, two, two]);
+}
+
+#[test]
+fn mixed_prompts_share_their_part_and_no_more() {
+    let seen = run(PlanDraft { prompts: "mixed:50%".into(), ..draft("8K", "2", "2s", "64") });
+    let result = seen.result("decode-8K-2");
+    let cached = result.stats.cached_share.unwrap();
+    assert!((0.45..=0.5).contains(&cached), "{cached}");
+    let codes: Vec<&str> = result.findings.iter().map(|finding| finding.code.as_str()).collect();
+    assert!(!codes.contains(&"partly_cached") && !codes.contains(&"cache_not_proven"), "{codes:?}");
+}
+
+#[test]
+fn the_client_is_checked_before_the_run() {
+    let seen = run(draft("1K", "1,4", "1s", "128"));
+    let check = seen.events.iter().find_map(|(_, event)| match event {
+        RunEvent::Certified { check } => Some(check),
+        _ => None,
+    });
+    let check = check.unwrap();
+    assert_eq!(check.streams, 4);
+    assert!(check.ttft_bias_s.abs() <= check.ttft_error_p99_s && check.events_per_s > 0.0, "{check:?}");
+    let bound = seen.result("decode-1K-4").stats.ttft_error_bound_s.unwrap();
+    assert!(bound >= check.ttft_bias_s.abs(), "{bound}");
+}
