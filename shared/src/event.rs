@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{id::CellId, plan::RunPlan, stats::cell::CellResult, target::TargetFacts, units::Nanos};
+use crate::{
+    id::CellId, plan::RunPlan, stats::cell::CellResult, target::TargetFacts, trust::ClientCheck, units::Nanos,
+};
 
 /// Where a run's numbers come from. Shown wherever the run is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -91,6 +93,11 @@ pub enum RunEvent {
         facts: Box<TargetFacts>,
         /// Real server or simulator.
         origin: Origin,
+    },
+    /// The client was checked against the built-in simulator.
+    Certified {
+        /// What was found.
+        check: ClientCheck,
     },
     /// A prompt length was adjusted to the target's tokenizer.
     Calibrated {
@@ -193,6 +200,17 @@ mod tests {
                 tool: "speedmatrix 0.1.0".into(),
             },
             RunEvent::Probed { facts: Box::default(), origin: Origin::Measured },
+            RunEvent::Certified {
+                check: ClientCheck {
+                    streams: 16,
+                    events_per_s: 1_600.0,
+                    ttft_bias_s: 4e-6,
+                    ttft_error_p99_s: 1e-5,
+                    gap_sigma_s: Some(1e-6),
+                    cpu_per_event_s: None,
+                    stamps: StampSource::Kernel,
+                },
+            },
             RunEvent::Calibrated { context_tokens: 8_192, real_tokens: Some(8_190) },
             RunEvent::CellSkipped { cell: cell(), reason: SkipReason::ModelLength, text: "too long".into() },
             RunEvent::CellStarted { cell: cell() },
@@ -205,8 +223,9 @@ mod tests {
         ];
         let lines: Vec<String> = events.iter().map(json).collect();
         insta::assert_snapshot!(lines.join("\n"), @r#"
-{"type":"run_started","plan":{"target":"http://host","contexts":"8K","concurrency":"16","duration":"30s","max_output":"4096","prompts":"shared","seed":"0"},"started_unix_ms":1796160600000,"tool":"speedmatrix 0.1.0"}
+{"type":"run_started","plan":{"target":"http://host","contexts":"8K","concurrency":"16","duration":"30s","max_output":"4096","prompts":"shared","questions":"varied","order":"rows","repeats":"1","seed":"0"},"started_unix_ms":1796160600000,"tool":"speedmatrix 0.1.0"}
 {"type":"probed","facts":{"base_url":"","served_model":null,"model":null,"revision":null,"models":[],"engine":{"engine":null,"version":null,"quantization":null,"backend":null,"repository":null,"build":null},"hardware":{"kind":null,"gpu":null,"gpu_count":null,"vram_total_gb":null,"vram_each_gb":null,"os":null},"limits":{"max_model_len":null,"max_sequences":null,"kv_tokens":null},"launch_command":null,"simulated":null,"warnings":[]},"origin":{"from":"measured"}}
+{"type":"certified","check":{"streams":16,"events_per_s":1600.0,"ttft_bias_s":4e-6,"ttft_error_p99_s":0.00001,"gap_sigma_s":1e-6,"cpu_per_event_s":null,"stamps":"kernel"}}
 {"type":"calibrated","context_tokens":8192,"real_tokens":8190}
 {"type":"cell_skipped","cell":"decode-8K-16","reason":"model_length","text":"too long"}
 {"type":"cell_started","cell":"decode-8K-16"}
@@ -243,7 +262,7 @@ mod tests {
         let result = CellResult { status: CellStatus::Valid, stats, findings, failures, rules: Some(1) };
         let unknown = CellResult { rules: None, ..result.clone() };
         let event = RunEvent::CellFinished { cell: cell(), result: Box::new(result) };
-        insta::assert_snapshot!(json(&event), @r#"{"type":"cell_finished","cell":"decode-8K-16","result":{"status":{"status":"valid"},"stats":{"total_tok_s":1540.5,"total_tok_s_interval":{"half_width":4.1,"n":64,"kind":"blocks"},"per_request_tok_s":null,"per_user_tok_s":null,"ttft_s":{"n":1,"min":0.336,"mean":0.336,"p50":0.336,"p90":null,"p99":null,"max":0.336},"ttft_burst_s":null,"ttft_steady_s":null,"ttft_cold_s":null,"time_between_tokens_s":null,"itl_s":null,"chunk_gap_s":null,"e2e_latency_s":null,"upload_s":null,"requests":{"started":20,"completed":4,"cut":16,"failed":1},"active_requests":null,"decoding_requests":null,"output_tokens":null,"measured_for_s":null,"token_source":"server_per_chunk","tokens_per_chunk":null,"prompt_tokens":null,"cached_share":null,"engine_running":null,"engine_waiting":{"n":30,"mean":0.0,"max":0.0},"engine_kv_usage":null,"stamps":"kernel","client_lag_s":null,"coalesced_share":null},"findings":[{"code":"failed_requests","severity":"warning","text":"1 of 20 requests failed."}],"failures":[{"kind":"rate_limited","text":"slow down","count":1}],"rules":1}}"#);
+        insta::assert_snapshot!(json(&event), @r#"{"type":"cell_finished","cell":"decode-8K-16","result":{"status":{"status":"valid"},"stats":{"total_tok_s":1540.5,"total_tok_s_interval":{"half_width":4.1,"n":64,"kind":"blocks"},"per_request_tok_s":null,"per_user_tok_s":null,"ttft_s":{"n":1,"min":0.336,"mean":0.336,"p50":0.336,"p90":null,"p99":null,"max":0.336},"ttft_burst_s":null,"ttft_steady_s":null,"ttft_cold_s":null,"time_between_tokens_s":null,"itl_s":null,"chunk_gap_s":null,"e2e_latency_s":null,"upload_s":null,"requests":{"started":20,"completed":4,"cut":16,"failed":1},"active_requests":null,"decoding_requests":null,"output_tokens":null,"measured_for_s":null,"token_source":"server_per_chunk","tokens_per_chunk":null,"prompt_tokens":null,"cached_share":null,"engine_running":null,"engine_waiting":{"n":30,"mean":0.0,"max":0.0},"engine_kv_usage":null,"stamps":"kernel","client_lag_s":null,"coalesced_share":null,"client_cpu_share":null,"timer_lag_p99_s":null,"ttft_error_bound_s":null},"findings":[{"code":"failed_requests","severity":"warning","text":"1 of 20 requests failed."}],"failures":[{"kind":"rate_limited","text":"slow down","count":1}],"rules":1}}"#);
         // What was stored before results said under which rules they were made.
         let (text, wanted) = (json(&event), RunEvent::CellFinished { cell: cell(), result: Box::new(unknown) });
         let old: RunEvent = serde_json::from_str(&text.replace(",\"rules\":1", "")).unwrap();

@@ -18,4 +18,5 @@ pub mod state;
 pub mod stats;
 pub mod target;
 pub mod trace;
+pub mod trust;
 pub mod units;

@@ -189,6 +189,8 @@ pub enum StreamNote {
     PromptCached,
     /// The answering model's name is not the one asked for.
     ModelMismatch,
+    /// The text repeats itself.
+    LoopingText,
 }
 
 /// One POST and its stream.

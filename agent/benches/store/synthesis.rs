@@ -15,6 +15,7 @@ use speedmatrix_shared::{
         window::Window,
     },
     trace::{Arrival, RequestEnd, RequestTrace, StampSource, Usage},
+    trust::ClientWatch,
     units::{Concurrency, Nanos},
 };
 
@@ -75,7 +76,8 @@ pub(crate) fn cell(cell: CellId, seed: u64) -> RawCell {
         ramp_start: start,
         ramp: RampEnd::Ready,
         window,
-        engine: Engine { running: series(128.0), waiting: series(0.0), kv_usage: series(0.437) },
+        engine: Engine { running: series(128.0), waiting: series(0.0), kv_usage: series(0.437), ..Engine::default() },
+        client: ClientWatch::default(),
     };
     RawCell { asked: Asked::new(cell.context, PromptMode::Shared), traces, course: Course::Decode(Box::new(decode)) }
 }

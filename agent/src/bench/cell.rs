@@ -8,18 +8,20 @@ use speedmatrix_shared::{
     gauge::CellPhase,
     id::CellId,
     plan::PromptMode,
-    stats::window::Window,
-    trace::{RequestEnd, RequestFailure, RequestTrace},
+    stats::{looping::is_looping, window::Window},
+    trace::{RequestEnd, RequestFailure, RequestTrace, StreamNote},
+    trust::ClientWatch,
     units::Nanos,
 };
-use tokio::time::MissedTickBehavior;
+use tokio::{runtime::Handle, time::MissedTickBehavior};
 
 use super::{
     Bench, Halt,
     cache::{Prepared, Unprepared},
+    client_watch::Watch,
     drain::{Drained, drain},
     gauges::Look,
-    load::{Load, Slot, closed_loop},
+    load::{Ended, Load, Slot, closed_loop},
     ramp::{Ramp, RampState},
     record,
     single::is_hopeless,
@@ -52,6 +54,8 @@ pub(super) struct Measured {
     pub(super) opened: Opened,
     /// Looks at the engine from the first send on.
     pub(super) looks: Vec<Look>,
+    /// How this client did in the window.
+    pub(super) client: ClientWatch,
 }
 
 /// How the window opened.
@@ -115,6 +119,7 @@ impl Bench {
         self.show(cell, CellPhase::Ramp, &book.load.slots);
         let admission = self.one_admission(cell);
         let ramp = Ramp::new(ramp_start, book.load.slots.len(), self.plan.duration(), admission);
+        let mut client = ClientWatch::default();
         let opened = match self.ramp(ramp, &mut book).await {
             Err(failure) => Opened::Never(failure),
             Ok(state) => {
@@ -122,7 +127,10 @@ impl Bench {
                 let ramp_s = window.start.since(ramp_start).as_secs_f64();
                 self.teller.tell_at(window.start, RunEvent::RampDone { cell, ramp_s }).await?;
                 self.show(cell, CellPhase::Measure, &book.load.slots);
-                match self.window(window, &mut book).await {
+                let watch = Watch::begin();
+                let measured = self.window(window, &mut book).await;
+                client = watch.end(self.ttft_bias_s);
+                match measured {
                     Err(failure) => Opened::Never(failure),
                     Ok(()) if state == RampState::Ready => Opened::Ready(window),
                     Ok(()) => Opened::Anyway(window),
@@ -130,9 +138,9 @@ impl Bench {
             }
         };
         self.show(cell, CellPhase::Stop, &book.load.slots);
-        let traces = book.close().await;
+        let traces = book.close(&self.serving).await;
         let looks = series.map(super::gauges::Series::take).unwrap_or_default();
-        Ok(Measured { traces, ramp_start, opened, looks })
+        Ok(Measured { traces, ramp_start, opened, looks, client })
     }
 
     async fn ramp(&self, mut ramp: Ramp, book: &mut Book) -> Result<RampState, RequestFailure> {
@@ -141,9 +149,9 @@ impl Bench {
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                Some(trace) = book.load.traces.recv() => {
-                    ramp.ended(trace.slot);
-                    book.note(trace)?;
+                Some(ended) = book.load.ended.recv() => {
+                    ramp.ended(ended.trace.slot);
+                    book.note(ended)?;
                 }
                 _ = look.tick() => {
                     let waiting = engine.borrow().filter(|_| self.engine_tells).and_then(|gauges| gauges.waiting);
@@ -162,7 +170,7 @@ impl Bench {
         loop {
             tokio::select! {
                 () = &mut end => break,
-                Some(trace) = book.load.traces.recv() => book.note(trace)?,
+                Some(ended) = book.load.ended.recv() => book.note(ended)?,
             }
         }
         tokio::time::sleep(LATE_READS).await;
@@ -173,7 +181,7 @@ impl Bench {
     fn one_admission(&self, cell: CellId) -> Option<Nanos> {
         let known = self.admission(cell.context);
         match self.plan.prompts() {
-            PromptMode::Cold => known.cold,
+            PromptMode::Cold | PromptMode::Mixed(_) => known.cold,
             PromptMode::Shared | PromptMode::Unique => known.cached,
         }
     }
@@ -191,22 +199,30 @@ impl Bench {
 struct Book {
     load: Load,
     traces: Vec<RequestTrace>,
+    /// Texts of some of them, with their places among the traces.
+    texts: Vec<(usize, String)>,
     /// Requests in a row, over all slots, that failed before any token.
     useless_in_a_row: usize,
 }
 
 impl Book {
     const fn new(load: Load) -> Self {
-        Self { load, traces: Vec::new(), useless_in_a_row: 0 }
+        Self { load, traces: Vec::new(), texts: Vec::new(), useless_in_a_row: 0 }
     }
 
-    /// Keeps a trace. An error says that going on makes no sense, and why.
-    fn note(&mut self, trace: RequestTrace) -> Result<(), RequestFailure> {
+    fn keep(&mut self, Ended { trace, text }: Ended) {
+        self.texts.extend(text.map(|text| (self.traces.len(), text)));
+        self.traces.push(trace);
+    }
+
+    /// Keeps a request. An error says that going on makes no sense, and why.
+    fn note(&mut self, ended: Ended) -> Result<(), RequestFailure> {
+        let trace = &ended.trace;
         let failure = match &trace.end {
             RequestEnd::Failed(failure) if trace.arrivals.is_empty() => Some(failure.clone()),
             _ => None,
         };
-        self.traces.push(trace);
+        self.keep(ended);
         let Some(failure) = failure else {
             self.useless_in_a_row = 0;
             return Ok(());
@@ -216,19 +232,29 @@ impl Book {
         if is_hopeless(failure.kind) || self.useless_in_a_row >= most { Err(failure) } else { Ok(()) }
     }
 
-    /// Closes all requests and waits for their traces.
-    async fn close(mut self) -> Vec<RequestTrace> {
+    /// Closes all requests, waits for their traces, and looks at their texts on the serving runtime.
+    async fn close(mut self, serving: &Handle) -> Vec<RequestTrace> {
         self.load.cut();
         let rest = async {
-            while let Some(trace) = self.load.traces.recv().await {
+            while let Some(ended) = self.load.ended.recv().await {
                 // What the cut overtook was never a request.
-                if trace.send_started.is_some() || trace.end != RequestEnd::Cut {
-                    self.traces.push(trace);
+                if ended.trace.send_started.is_some() || ended.trace.end != RequestEnd::Cut {
+                    self.keep(ended);
                 }
             }
         };
         // What does not end in time is dropped with its connection; its trace is lost.
         tokio::time::timeout(STOP_LIMIT, rest).await.ok();
+        let texts = std::mem::take(&mut self.texts);
+        let looked = serving.spawn_blocking(move || {
+            texts.into_iter().filter(|(_, text)| is_looping(text)).map(|(place, _)| place).collect::<Vec<_>>()
+        });
+        // The serving runtime only fails to when it shuts down, and the run with it.
+        for place in looked.await.unwrap_or_default() {
+            if let Some(trace) = self.traces.get_mut(place) {
+                trace.notes.push(StreamNote::LoopingText);
+            }
+        }
         self.traces
     }
 }

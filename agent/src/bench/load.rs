@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use speedmatrix_shared::{
+    stats::looping::LOOKED_AT_SLOTS,
     trace::{RequestEnd, RequestTrace},
     units::Nanos,
 };
@@ -32,6 +33,14 @@ pub(super) struct Slot {
     pub(super) supply: Supply,
 }
 
+/// A request that is over.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) trace: RequestTrace,
+    /// Its text, if it is one of those that are looked at.
+    pub(super) text: Option<String>,
+}
+
 /// What all workers share.
 #[derive(Debug, Clone)]
 struct Line {
@@ -41,7 +50,7 @@ struct Line {
     slots: Arc<[SlotCounters]>,
     ready: mpsc::Sender<()>,
     start: watch::Receiver<Option<Nanos>>,
-    traces: mpsc::Sender<RequestTrace>,
+    ended: mpsc::Sender<Ended>,
     cut: CancellationToken,
 }
 
@@ -56,7 +65,7 @@ pub(super) struct Load {
     /// The counters of all slots.
     pub(super) slots: Arc<[SlotCounters]>,
     /// Requests that are over. Ends after [`Load::cut`], when every worker has ended.
-    pub(super) traces: mpsc::Receiver<RequestTrace>,
+    pub(super) ended: mpsc::Receiver<Ended>,
 }
 
 /// Prepares a worker per slot: connections opened, first bodies built. Returns when all wait for the start.
@@ -64,7 +73,7 @@ pub(super) async fn closed_loop(slots: Vec<Slot>, clock: Clock, idle_limit: Nano
     let count = slots.len();
     let (ready, mut all_ready) = mpsc::channel(count.max(1));
     let (start, started) = watch::channel(None);
-    let (traces, finished) = mpsc::channel(4 * count.max(16));
+    let (ended, finished) = mpsc::channel(4 * count.max(16));
     let cut = CancellationToken::new();
     let line = Line {
         clock,
@@ -73,7 +82,7 @@ pub(super) async fn closed_loop(slots: Vec<Slot>, clock: Clock, idle_limit: Nano
         slots: (0..count).map(|_| SlotCounters::default()).collect(),
         ready,
         start: started,
-        traces,
+        ended,
         cut: cut.clone(),
     };
     let counters = Arc::clone(&line.slots);
@@ -85,7 +94,7 @@ pub(super) async fn closed_loop(slots: Vec<Slot>, clock: Clock, idle_limit: Nano
     for _ in 0..count {
         all_ready.recv().await;
     }
-    Load { clock, _workers: workers, start, cut, slots: counters, traces: finished }
+    Load { clock, _workers: workers, start, cut, slots: counters, ended: finished }
 }
 
 impl Load {
@@ -113,18 +122,13 @@ async fn work(number: u32, mut slot: Slot, mut line: Line) {
     let Some(mut scheduled) = line.start.wait_for(Option::is_some).await.ok().and_then(|start| *start) else { return };
     let Some(counters) = line.slots.get(number as usize) else { return };
     let mut failures_in_a_row = 0;
+    let keep_text = if number < LOOKED_AT_SLOTS { KeepText::Yes } else { KeepText::No };
     loop {
-        let ask = Ask {
-            slot: number,
-            scheduled,
-            path: CHAT_PATH,
-            body,
-            keep_text: KeepText::No,
-            idle_limit: line.idle_limit,
-        };
+        let ask = Ask { slot: number, scheduled, path: CHAT_PATH, body, keep_text, idle_limit: line.idle_limit };
         let outcome = slot.connection.stream(ask, counters, &line.cut).await;
         let pause = pause_after(&outcome, &mut failures_in_a_row);
-        if line.traces.send(outcome.trace).await.is_err() || line.cut.is_cancelled() {
+        let text = outcome.text.map(|text| text.reasoning + &text.content);
+        if line.ended.send(Ended { trace: outcome.trace, text }).await.is_err() || line.cut.is_cancelled() {
             return;
         }
         if let Some(pause) = pause {

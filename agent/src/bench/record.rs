@@ -36,7 +36,7 @@ pub(super) fn decode(
     measured: Measured,
     (scouts, proof): (Vec<RequestTrace>, Proof),
 ) -> RawCell {
-    let Measured { traces, ramp_start, opened, looks } = measured;
+    let Measured { traces, ramp_start, opened, looks, client } = measured;
     let (window, ramp) = match opened {
         Opened::Ready(window) => (window, RampEnd::Ready),
         Opened::Anyway(window) => (window, RampEnd::BudgetSpent),
@@ -47,8 +47,10 @@ pub(super) fn decode(
         running: series(|gauges| gauges.running),
         waiting: series(|gauges| gauges.waiting),
         kv_usage: series(|gauges| gauges.kv_usage),
+        preemptions: series(|gauges| gauges.preemptions),
+        output_tokens: series(|gauges| gauges.generation_tokens),
     };
-    let decode = Decode { concurrency, scouts, proof, ramp_start, ramp, window, engine };
+    let decode = Decode { concurrency, scouts, proof, ramp_start, ramp, window, engine, client };
     RawCell { asked, traces, course: Course::Decode(Box::new(decode)) }
 }
 

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Active, Reserved, Runs, Slot, StartError, unix_ms};
 use crate::{
-    bench::{self, Fact, Job, Outlets, Patience},
+    bench::{self, Fact, Job, Outlets, Patience, client_watch::THREAD_NAME},
     client::Target,
     clock::Clock,
     hub::{TellError, Teller},
@@ -154,8 +154,11 @@ fn on_own_thread(work: impl FnOnce() -> RunOutcome + Send + 'static) -> oneshot:
 /// Measures on a runtime of its own, so that no browser can delay a stamp.
 fn measure(job: Job, outlets: Outlets) -> RunOutcome {
     let workers = available_parallelism().map_or(1, |cores| cores.get().saturating_sub(1)).clamp(1, MAX_WORKERS);
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(workers).thread_name("measure").enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers)
+        .thread_name(THREAD_NAME)
+        .enable_all()
+        .build();
     match runtime {
         Ok(runtime) => {
             let outcome = runtime.block_on(bench::run(job, outlets));

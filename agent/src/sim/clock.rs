@@ -83,7 +83,7 @@ impl SimClock {
 }
 
 /// The machine's `CLOCK_MONOTONIC` now, in nanoseconds.
-pub(super) fn monotonic_now_ns() -> u64 {
+pub fn monotonic_now_ns() -> u64 {
     read(ClockId::CLOCK_MONOTONIC)
 }
 

@@ -47,7 +47,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-pub use self::clock::{SimTime, Stamp};
+pub use self::clock::{SimTime, Stamp, monotonic_now_ns};
 pub use self::config::{ApiKey, BadConfig, Hardware, Recording, SimConfig, UnknownPreset, UsageStyle};
 pub use self::log::{ChunkRecord, End, RequestRecord, SimLog, Totals};
 pub use self::physics::{BatchPhysics, Physics, Speculation, TokenTime};

@@ -15,6 +15,7 @@ use speedmatrix_shared::{
         verdict::RampEnd,
         window::Window,
     },
+    trust::ClientWatch,
     units::Nanos,
 };
 
@@ -69,6 +70,7 @@ pub(crate) fn measure(config: &SimConfig, plan: VirtualPlan, length: Nanos) -> V
         window,
         concurrency: plan.concurrency,
         engine: EngineSeries { running: &record.running, waiting: &record.waiting, kv_usage: &record.kv_usage },
+        client: ClientWatch::default(),
     };
     let end = if state == RampState::Ready { RampEnd::Ready } else { RampEnd::BudgetSpent };
     let result = CellResult::decode(&input, end, Asked { context: plan.context, prompts: plan.prompts });

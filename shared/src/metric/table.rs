@@ -517,4 +517,48 @@ pub static METRICS: &[Metric] = &[
         source: "the client",
         ..ROW
     },
+    Metric {
+        key: "ttft_error_bound",
+        column: "TTFT error bound",
+        csv: "ttft_error_bound_s",
+        label: "Bound of the client's error of a TTFT",
+        unit: "ms",
+        better: Better::Lower,
+        get: |r| r.stats.ttft_error_bound_s,
+        show: format::lag,
+        formula: "size of the bias that the check before the run found + lateness p99 (process stamps) or coalesced share × median gap (kernel stamps)",
+        population: "the cell",
+        source: "the client, checked against the built-in simulator",
+        ..ROW
+    },
+    Metric {
+        key: "client_cpu",
+        column: "Client CPU",
+        csv: "client_cpu_share",
+        label: "Processor time of the client",
+        unit: "%",
+        better: Better::Lower,
+        get: |r| r.stats.client_cpu_share,
+        show: format::percent,
+        formula: "processor time of the measuring threads in the window ÷ (D × threads)",
+        population: "the window, in real time",
+        source: "the operating system",
+        caveat: "Above 90 % the cell is Client limited.",
+        ..ROW
+    },
+    Metric {
+        key: "timer_lag_p99",
+        column: "Timer lag, p99",
+        csv: "timer_lag_p99_s",
+        label: "Lateness of a timer on the measuring threads, 99th percentile",
+        unit: "ms",
+        better: Better::Lower,
+        get: |r| r.stats.timer_lag_p99_s,
+        show: format::lag,
+        formula: "wake-up − due time of a timer every 10 ms, 99th percentile (type 7)",
+        population: "the window, in real time",
+        source: "the client",
+        caveat: "Timers count in whole milliseconds: about 1 ms is punctual.",
+        ..ROW
+    },
 ];

@@ -27,7 +27,7 @@ use miniz_oxide::{
 };
 
 use super::{
-    Course, RawCell,
+    Course, Engine, RawCell,
     varint::{Reader, put, put_step},
 };
 use crate::{
@@ -141,7 +141,8 @@ fn requests(raw: &mut RawCell) -> impl Iterator<Item = &mut RequestTrace> {
 fn is_finite(course: &Course) -> bool {
     match course {
         Course::Decode(decode) => {
-            let series = [&decode.engine.running, &decode.engine.waiting, &decode.engine.kv_usage];
+            let Engine { running, waiting, kv_usage, preemptions, output_tokens } = &decode.engine;
+            let series = [running, waiting, kv_usage, preemptions, output_tokens];
             series.into_iter().flatten().all(|(_, value)| value.is_finite())
         }
         Course::NotDrained { running, waiting } => running.is_finite() && waiting.is_finite(),

@@ -13,11 +13,13 @@ use crate::{
     finding::rules::Asked,
     stats::{
         cell::CellResult,
+        counter::{self, EngineRises},
         decode::{DecodeInput, EngineSeries},
         verdict::{Proof, RampEnd},
         window::Window,
     },
     trace::{RequestFailure, RequestTrace},
+    trust::ClientWatch,
     units::{Concurrency, Nanos},
 };
 
@@ -71,6 +73,9 @@ pub struct Decode {
     pub window: Window,
     /// What the engine told about itself.
     pub engine: Engine,
+    /// What is known of this client meanwhile.
+    #[serde(default)]
+    pub client: ClientWatch,
 }
 
 /// What the engine told about itself: times and values, in order of time; empty where it does not tell.
@@ -82,6 +87,12 @@ pub struct Engine {
     pub waiting: Vec<(Nanos, f64)>,
     /// Use of the KV cache, 0–1.
     pub kv_usage: Vec<(Nanos, f64)>,
+    /// Requests thrown out and started again, since the engine started.
+    #[serde(default)]
+    pub preemptions: Vec<(Nanos, f64)>,
+    /// Output tokens for all its users, since the engine started.
+    #[serde(default)]
+    pub output_tokens: Vec<(Nanos, f64)>,
 }
 
 impl RawCell {
@@ -91,7 +102,8 @@ impl RawCell {
             Course::Prefill => CellResult::prefill(&self.traces, self.asked),
             Course::Decode(decode) => {
                 let input = decode.input(&self.traces);
-                CellResult::decode(&input, decode.ramp, self.asked).with_proof(decode.proof)
+                let result = CellResult::decode(&input, decode.ramp, self.asked).with_proof(decode.proof);
+                result.checked_by(decode.rises())
             }
             Course::GivenUp { failure } => CellResult::given_up(failure, &self.traces),
             Course::NotDrained { running, waiting } => CellResult::not_drained(*running, *waiting),
@@ -100,8 +112,15 @@ impl RawCell {
 }
 
 impl Decode {
+    fn rises(&self) -> EngineRises {
+        EngineRises {
+            preemptions: counter::increase(&self.engine.preemptions, self.window),
+            output_tokens: counter::increase(&self.engine.output_tokens, self.window),
+        }
+    }
+
     fn input<'a>(&'a self, traces: &'a [RequestTrace]) -> DecodeInput<'a> {
-        let Engine { running, waiting, kv_usage } = &self.engine;
+        let Engine { running, waiting, kv_usage, .. } = &self.engine;
         DecodeInput {
             traces,
             scouts: &self.scouts,
@@ -109,6 +128,7 @@ impl Decode {
             window: self.window,
             concurrency: self.concurrency,
             engine: EngineSeries { running, waiting, kv_usage },
+            client: self.client,
         }
     }
 }

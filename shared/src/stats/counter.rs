@@ -5,7 +5,7 @@ use super::{
     cell::{CellResult, CellStatus},
     window::Window,
 };
-use crate::{finding::Finding, format, units::Nanos};
+use crate::{finding::Finding, format, trace::TokenSource, units::Nanos};
 
 /// More tokens made by the server than arrived here, as a share of these, are somebody else's.
 const FOREIGN_TOKENS_SHARE: f64 = 0.05;
@@ -50,7 +50,9 @@ impl CellResult {
                 format!("The engine threw out {} requests and started them again.", format::whole(Some(preempted)));
             self.add(CellStatus::Preempted, Finding::warning("preempted", text));
         }
-        let own = self.stats.output_tokens.map(|tokens| tokens as f64);
+        // Chunks may carry several tokens: counted as one each, they say nothing about whose the others are.
+        let counted = self.stats.token_source != Some(TokenSource::Chunks);
+        let own = self.stats.output_tokens.filter(|_| counted).map(|tokens| tokens as f64);
         if let Some((own, all)) = own.zip(rises.output_tokens)
             && all > own * (1.0 + FOREIGN_TOKENS_SHARE)
         {

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     trace::{RequestEnd, RequestTrace, StampSource, TokenSource},
+    trust::ClientWatch,
     units::{Concurrency, Nanos},
 };
 
@@ -45,6 +46,8 @@ pub struct DecodeInput<'a> {
     pub concurrency: Concurrency,
     /// What the engine told.
     pub engine: EngineSeries<'a>,
+    /// What is known of this client meanwhile.
+    pub client: ClientWatch,
 }
 
 impl<'a> DecodeInput<'a> {
@@ -82,6 +85,7 @@ impl CellStats {
         cell.fill_gaps(window, &counted);
         cell.fill_prompt(&good);
         cell.fill_client(&good, window);
+        cell.fill_trust(input.client);
         cell
     }
 
@@ -162,6 +166,21 @@ impl CellStats {
         let by_process = good.iter().any(|trace| trace.stamps == StampSource::Process);
         let source = if by_process { StampSource::Process } else { StampSource::Kernel };
         self.stamps = (reads > 0).then_some(source);
+    }
+}
+
+impl CellStats {
+    /// The bound of the client's error of a TTFT (method §7): what the check before the run found, and what may be wrong
+    /// beside: with stamps of this process its lateness, with stamps of the kernel an event for each shared stamp.
+    fn fill_trust(&mut self, client: ClientWatch) {
+        self.client_cpu_share = client.cpu_share;
+        self.timer_lag_p99_s = client.timer_lag_p99_s;
+        let beside = match self.stamps {
+            Some(StampSource::Process) => self.client_lag_s.map(|lag| lag.p99.unwrap_or(lag.max)),
+            Some(StampSource::Kernel) => self.coalesced_share.zip(self.chunk_gap_s).map(|(share, gap)| share * gap.p50),
+            None => None,
+        };
+        self.ttft_error_bound_s = client.ttft_bias_s.zip(beside).map(|(bias, beside)| bias.abs() + beside);
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
     RULES_VERSION,
     cell::{CellResult, CellStats, CellStatus, FailureGroup},
     decode::DecodeInput,
-    queue,
+    looping, queue,
 };
 use crate::{
     finding::{
@@ -16,7 +16,7 @@ use crate::{
         rules::{self, Asked},
     },
     id::Phase,
-    trace::{FailureKind, RequestEnd, RequestFailure, RequestTrace, StampSource},
+    trace::{FailureKind, RequestEnd, RequestFailure, RequestTrace, StampSource, StreamNote},
     units::{Concurrency, Nanos},
 };
 
@@ -30,8 +30,10 @@ const FOREIGN_SHARE: f64 = 0.05;
 const MAX_LAG_OF_GAP: f64 = 0.1;
 /// Reads whose stamp several events share, above which gaps can't be trusted.
 const MAX_COALESCED_SHARE: f64 = 0.05;
+/// Measuring threads busier than this share of their cores can't keep up.
+const MAX_CPU_SHARE: f64 = 0.9;
 /// Rows of failed requests that are kept.
-const FAILURE_ROWS: usize = 10;
+pub(super) const FAILURE_ROWS: usize = 10;
 
 /// The finding of a cache that was filled and showed no hit.
 const NOT_PROVEN: &str = "cache_not_proven";
@@ -142,6 +144,9 @@ pub fn decide(cell: &CellStats, input: &DecodeInput<'_>, ramp: RampEnd) -> CellS
     if is_contaminated(cell, input) {
         return CellStatus::Contaminated;
     }
+    if is_looping(input) {
+        return CellStatus::LoopingOutput;
+    }
     if queue::is_queued(cell, input) {
         return CellStatus::RequestsQueued;
     }
@@ -202,13 +207,20 @@ fn is_contaminated(cell: &CellStats, input: &DecodeInput<'_>) -> bool {
     running.mean - own > (FOREIGN_SHARE * f64::from(input.concurrency.get())).max(1.0)
 }
 
+fn is_looping(input: &DecodeInput<'_>) -> bool {
+    let looked_at = || input.good().filter(|trace| trace.slot < looping::LOOKED_AT_SLOTS && !trace.arrivals.is_empty());
+    let looping = looked_at().filter(|trace| trace.notes.contains(&StreamNote::LoopingText)).count();
+    looping > 0 && looping as f64 >= looping::MIN_SHARE * looked_at().count() as f64
+}
+
 fn is_client_limited(cell: &CellStats) -> bool {
     let late = match (cell.client_lag_s.and_then(|lag| lag.p99), cell.chunk_gap_s) {
         (Some(lag), Some(gap)) => lag > MAX_LAG_OF_GAP * gap.p50,
         _ => false,
     };
     let bent = late && cell.stamps == Some(StampSource::Process);
-    bent || cell.coalesced_share.is_some_and(|share| share > MAX_COALESCED_SHARE)
+    let busy = cell.client_cpu_share.is_some_and(|share| share > MAX_CPU_SHARE);
+    bent || busy || cell.coalesced_share.is_some_and(|share| share > MAX_COALESCED_SHARE)
 }
 
 /// Failed requests that said the same, most frequent first.

@@ -164,7 +164,7 @@ pub fn differences(base: &Side<'_>, candidate: &Side<'_>) -> Vec<Difference> {
             None
         },
         sources.and_then(|(a, b)| differ(Condition::TokenSource, a.label(), b.label())),
-        differ(Condition::PromptMode, prompts(a.prompts), prompts(b.prompts)),
+        differ(Condition::PromptMode, &a.prompts.to_string(), &b.prompts.to_string()),
         differ(Condition::Sampling, &sampling(a.sampling), &sampling(b.sampling)),
         differ(Condition::MaxOutput, &count(u64::from(a.max_output_tokens)), &count(u64::from(b.max_output_tokens))),
         prompts_apart(base, candidate)
@@ -185,14 +185,6 @@ const fn phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Prefill => "prefill",
         Phase::Decode => "sustained decode",
-    }
-}
-
-const fn prompts(mode: PromptMode) -> &'static str {
-    match mode {
-        PromptMode::Shared => "shared",
-        PromptMode::Unique => "unique",
-        PromptMode::Cold => "cold",
     }
 }
 

@@ -9,6 +9,7 @@ use crate::{
         window::Window,
     },
     trace::{FailureKind, RequestTrace, TokenSource},
+    trust::ClientWatch,
     units::{Concurrency, Context, Nanos},
 };
 
@@ -22,6 +23,7 @@ fn input(traces: &[RequestTrace], concurrency: u32) -> DecodeInput<'_> {
         window: WINDOW,
         concurrency: Concurrency::new(concurrency).unwrap(),
         engine: EngineSeries::default(),
+        client: ClientWatch::default(),
     }
 }
 

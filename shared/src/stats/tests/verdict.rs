@@ -11,6 +11,7 @@ use crate::{
         window::Window,
     },
     trace::{FailureKind, RequestTrace, StampSource},
+    trust::ClientWatch,
     units::{Concurrency, Context, Nanos},
 };
 
@@ -42,6 +43,7 @@ impl Case {
             window: WINDOW,
             concurrency: Concurrency::new(self.concurrency).unwrap(),
             engine: EngineSeries { running: &self.running, waiting: &self.waiting, kv_usage: &[] },
+            client: ClientWatch::default(),
         };
         let context = Context::new(8_192).unwrap();
         CellResult::decode(&input, self.ramp, Asked { context, prompts: PromptMode::Shared })
@@ -195,6 +197,7 @@ fn findings_say_what_to_know() {
         window: WINDOW,
         concurrency: Concurrency::new(2).unwrap(),
         engine: EngineSeries::default(),
+        client: ClientWatch::default(),
     };
     let asked = Asked { context: Context::new(8_192).unwrap(), prompts: PromptMode::Shared };
     let result = CellResult::decode(&input, RampEnd::Ready, asked);
