@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     fn cell(state: CellState) -> Cell {
-        Cell { id: "decode-8K-16".parse().unwrap(), state }
+        Cell { state, ..Cell::planned("decode-8K-16".parse().unwrap()) }
     }
 
     fn measured(status: CellStatus, completed: u64) -> Cell {

@@ -58,6 +58,7 @@ pub fn DecodeSection(
                 <div class="panel">
                     <Heat run view/>
                     <Legend run view/>
+                    {move || how(view.get().metric())}
                 </div>
             </section>
         }
@@ -68,6 +69,24 @@ fn says(metric: &Metric) -> String {
     let standard = if metric.standard.is_empty() { String::new() } else { format!(" ({})", metric.standard) };
     let unit = if metric.unit.is_empty() { String::new() } else { format!(", {}", metric.unit) };
     format!("{}{standard}{unit}", metric.label)
+}
+
+/// How a number comes about, for whoever wants to stake something on it.
+fn how(metric: &'static Metric) -> impl IntoView {
+    let rows = [
+        ("Formula", metric.formula),
+        ("Counted over", metric.population),
+        ("Observed by", metric.source),
+        ("Beware", metric.caveat),
+    ];
+    let rows = rows.into_iter().filter(|(_, text)| !text.is_empty());
+    let rows = rows.map(|(name, text)| view! { <dt>{name}</dt><dd>{text}</dd> }).collect_view();
+    view! {
+        <details class="how" data-testid="metric-help">
+            <summary>{format!("How \u{201c}{}\u{201d} is measured", metric.label)}</summary>
+            <dl>{rows}</dl>
+        </details>
+    }
 }
 
 /// Shows another view of the same run: the address changes, the page stays.

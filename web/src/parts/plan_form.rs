@@ -254,6 +254,17 @@ pub fn HowFields(
                     <TextField form field=Field::Seed label="Seed" placeholder="0" hint="Same seed, same prompts."/>
                 </div>
                 <PromptChoice form/>
+                <Pick form field=Field::Questions group="questions" legend="Questions" options=QUESTIONS/>
+                <div class="pair">
+                    <Pick form field=Field::Order group="order" legend="Order of the cells" options=ORDERS/>
+                    <TextField
+                        form
+                        field=Field::Repeats
+                        label="Measure each cell"
+                        placeholder="1"
+                        hint="How often: 3, or 3% until the speed is known that well, or 10,3% for both. From three times on, errors contain run-to-run variation."
+                    />
+                </div>
                 <TextField form field=Field::Name label="Name of the run" placeholder="model and hardware"/>
             </div>
         </section>
@@ -270,20 +281,69 @@ fn PromptChoice(form: Form) -> impl IntoView {
             "Unique",
             "a document per request slot, each in the cache before the cell: the cache must hold them all",
         ),
+        (
+            "mixed:50%",
+            "Mixed",
+            "the first part of each document is shared and in the cache, the rest is fresh: write the share below",
+        ),
         ("cold", "Cold", "a fresh document per request: reading and writing compete, as with new users"),
     ];
     let choice = move |(value, word, says): (&'static str, &'static str, &'static str)| {
         let chosen = Signal::derive(move || {
             let text = form.text(field);
-            text.trim() == value || (text.trim().is_empty() && value == "shared")
+            let kind = |text: &str| text.trim().split(':').next().unwrap_or_default().to_owned();
+            kind(&text) == kind(value) || (text.trim().is_empty() && value == "shared")
         });
         let choose = Callback::new(move |()| form.set(field, value.to_owned()));
         view! { <Choice group="prompts" value word says chosen choose/> }
     };
+    let mixed = Memo::new(move |_| form.text(field).trim().starts_with("mixed"));
     view! {
-        <fieldset class="field" id=input_id(field) tabindex="-1">
+        // The share's own input has the field's id and note while it is there.
+        <fieldset class="field" id=move || (!mixed.get()).then(|| input_id(field)) tabindex="-1">
             <legend>"Prompts"</legend>
             {choices.map(choice).collect_view()}
+            {move || {
+                if mixed.get() {
+                    view! { <TextField form field label="Shared part, as mixed:50%"/> }.into_any()
+                } else {
+                    view! { <FieldNote field hint="" errors=form.errors_of(field)/> }.into_any()
+                }
+            }}
+        </fieldset>
+    }
+}
+
+/// What a field can be: its text, its word, its sentence; the first is what an empty field means.
+type Options = &'static [(&'static str, &'static str, &'static str)];
+
+const QUESTIONS: Options = &[
+    ("varied", "Varied", "each request asks and samples differently, as users do"),
+    ("identical", "Identical", "all ask the same: outputs go together, which flatters caches and speculation"),
+];
+
+const ORDERS: Options = &[
+    ("rows", "Rows", "the first column, the first row, then row by row"),
+    ("shuffled", "Shuffled", "by the seed, so that a drift of the machine is no trend"),
+    ("interleaved", "Interleaved", "every cell once, then every cell again: a drift falls on all alike"),
+];
+
+/// One of a few texts for a field.
+#[component]
+fn Pick(form: Form, field: Field, group: &'static str, legend: &'static str, options: Options) -> impl IntoView {
+    let first = options.first().map_or("", |option| option.0);
+    let choice = move |&(value, word, says): &(&'static str, &'static str, &'static str)| {
+        let chosen = Signal::derive(move || {
+            let text = form.text(field);
+            text.trim() == value || (text.trim().is_empty() && value == first)
+        });
+        let choose = Callback::new(move |()| form.set(field, value.to_owned()));
+        view! { <Choice group value word says chosen choose/> }
+    };
+    view! {
+        <fieldset class="field" id=input_id(field) tabindex="-1">
+            <legend>{legend}</legend>
+            {options.iter().map(choice).collect_view()}
             <FieldNote field hint="" errors=form.errors_of(field)/>
         </fieldset>
     }
