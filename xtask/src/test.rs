@@ -27,7 +27,7 @@ pub(crate) fn all(layout: &Layout) -> Result {
         let wasm = setup::provide(layout, Scope::Tests)?;
         step("generated pages", || generate::check(layout))?;
         step("lint, native", || {
-            let mut clippy = native(layout, ["clippy", "--locked", "--all-targets", "-p", "e2e"]);
+            let mut clippy = native(layout, ["clippy", "--locked", "--all-targets", "--test", "cases", "-p", "e2e"]);
             run(clippy.args(PACKAGES).args(NO_WARNINGS))
         })?;
         step("lint, page", || {

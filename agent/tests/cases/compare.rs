@@ -113,6 +113,7 @@ fn note_word(note: StreamNote) -> &'static str {
         StreamNote::NoVisibleAnswer => "no_visible_answer",
         StreamNote::PromptCached => "prompt_cached",
         StreamNote::ModelMismatch => "model_mismatch",
+        StreamNote::LoopingText => "looping_output",
     }
 }
 

@@ -14,6 +14,7 @@ use speedmatrix_shared::{
         window::Window,
     },
     trace::RequestTrace,
+    trust::ClientWatch,
     units::{Concurrency, Nanos},
 };
 
@@ -39,7 +40,8 @@ pub(super) fn effective_concurrency(case: &Case, wrong: &mut Wrong) -> &'static 
     let result = requests::cell(&traces, asked, length, engine);
     let concurrency = Concurrency::new(asked).expect("the case asks for few");
     let window = Window::new(Nanos(0), length);
-    let input = DecodeInput { traces: &traces, scouts: &[], ramp_start: Nanos(0), window, concurrency, engine };
+    let client = ClientWatch::default();
+    let input = DecodeInput { traces: &traces, scouts: &[], ramp_start: Nanos(0), window, concurrency, engine, client };
     wrong.number("running", result.stats.effective_concurrency(), case.expect("effective_concurrency"));
     wrong.same("under-filled", result.stats.is_underfilled(concurrency), case.expect("underfilled"));
     wrong.number("queue fraction", engine_queued_share(&input), case.expect("queue_fraction"));
@@ -77,7 +79,7 @@ pub(super) fn drained(case: &Case, wrong: &mut Wrong) -> &'static str {
     };
     wrong.same("next cell starts after all", end == Drained::Idle, &stuck["next_cell_starts"]);
     wrong.number("running", running, &stuck["running"]);
-    let status = serde_json::to_value(CellResult::not_drained().status).unwrap_or_default();
+    let status = serde_json::to_value(CellResult::not_drained(1.0, 0.0).status).unwrap_or_default();
     wrong.same("error kind", status["status"].clone(), &stuck["error_kind"]);
     "believed after half a second more of idleness"
 }

@@ -15,6 +15,7 @@ use speedmatrix_shared::{
         window::Window,
     },
     trace::{Arrival, FailureKind, RequestEnd, RequestFailure, RequestTrace, StampSource},
+    trust::ClientWatch,
     units::{Concurrency, Context, Nanos},
 };
 
@@ -67,6 +68,7 @@ pub(super) fn cell(traces: &[RequestTrace], slots: u32, length: Nanos, engine: E
         window: Window::new(Nanos(0), length),
         concurrency: Concurrency::new(slots).expect("the cases ask for few slots"),
         engine,
+        client: ClientWatch::default(),
     };
     let context = Context::new(8_192).expect("a context");
     CellResult::decode(&input, RampEnd::Ready, Asked::new(context, PromptMode::Cold))

@@ -83,7 +83,7 @@ pub(super) fn other_conditions(case: &Case, wrong: &mut Wrong) -> &'static str {
             max_output_tokens: given["max_tokens"].as_u64().unwrap_or_default() as u32,
         };
         let status = CellStatus::Valid;
-        (conditions, CellResult { status, stats, findings: Vec::new(), failures: Vec::new() })
+        (conditions, CellResult { status, stats, findings: Vec::new(), failures: Vec::new(), rules: None })
     };
     let (a, b) = (side(case.given("a")), side(case.given("b")));
     let pair = Pair {
