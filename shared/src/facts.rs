@@ -6,7 +6,7 @@ use crate::{
     format,
     id::{CellId, Phase},
     metric,
-    plan::{Prefill, PromptMode, Questions, Repeats},
+    plan::{Arrivals, Load, Prefill, PromptMode, Questions, Repeats},
     state::{Cell, CellState, RunState},
     stats::cell::{CellResult, CellStatus},
     target::TargetFacts,
@@ -66,7 +66,7 @@ pub fn run_facts(state: &RunState) -> Vec<Fact> {
         ("Model", text(facts.and_then(|f| f.model.as_ref()))),
         ("Revision", text(facts.and_then(|f| f.revision.as_ref()))),
         ("Benchmark tool", text(Some(&state.tool).filter(|tool| !tool.is_empty()))),
-        ("Decode test", published("Decode test").unwrap_or_else(|| "Fixed duration".to_owned())),
+        ("Decode test", published("Decode test").unwrap_or_else(|| decode_test(state.plan.load()))),
         ("Prefill mode", published("Prefill mode").unwrap_or_else(|| prefill.to_owned())),
         ("Time per measurement", format::duration_words(Some(state.plan.duration().as_secs_f64()))),
         ("Max output", format::tokens(Some(u64::from(state.plan.max_output_tokens())))),
@@ -97,6 +97,16 @@ pub fn run_facts(state: &RunState) -> Vec<Fact> {
     told
 }
 
+fn decode_test(load: Load) -> String {
+    match load {
+        Load::Sustained => "Fixed duration".to_owned(),
+        Load::Burst { requests } => format!("Burst of {requests} requests"),
+        Load::Open(Arrivals::Constant) => "Open loop, constant rate".to_owned(),
+        Load::Open(Arrivals::Poisson) => "Open loop, Poisson arrivals".to_owned(),
+        Load::Open(Arrivals::Ramp) => "Open loop, rising rate".to_owned(),
+    }
+}
+
 /// How the server was started, secrets removed.
 pub fn launch_command(state: &RunState) -> Option<&str> {
     state.facts.as_ref().and_then(|facts: &TargetFacts| facts.launch_command.as_deref())
@@ -108,7 +118,12 @@ pub fn subtitle(state: &RunState) -> String {
     let mut parts = Vec::new();
     if !plan.contexts().is_empty() && !plan.concurrency().is_empty() {
         let contexts = range(plan.contexts(), "context", "contexts");
-        let levels = range(plan.concurrency(), "concurrency level", "concurrency levels");
+        let levels = match plan.load() {
+            Load::Sustained | Load::Burst { .. } => {
+                range(plan.concurrency(), "concurrency level", "concurrency levels")
+            }
+            Load::Open(_) => range(plan.concurrency(), "rate", "rates per minute"),
+        };
         parts.push(format!("{contexts} × {levels}"));
     }
     let prefill: Vec<String> = plan.prefill_contexts().iter().map(ToString::to_string).collect();

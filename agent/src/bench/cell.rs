@@ -7,7 +7,7 @@ use speedmatrix_shared::{
     finding::rules::Asked,
     gauge::CellPhase,
     id::CellId,
-    plan::PromptMode,
+    plan::{self, PromptMode},
     stats::{looping::is_looping, window::Window},
     trace::{RequestEnd, RequestFailure, RequestTrace, StreamNote},
     trust::ClientWatch,
@@ -21,10 +21,11 @@ use super::{
     client_watch::Watch,
     drain::{Drained, drain},
     gauges::Look,
-    load::{Ended, Load, Slot, closed_loop},
+    load::{Ended, Load, Quota, Slot, closed_loop},
     ramp::{Ramp, RampState},
     record,
     single::is_hopeless,
+    supply::Supply,
 };
 
 /// Time between two looks at the slots during the ramp, on the run's clock …
@@ -40,6 +41,9 @@ const STOP_LIMIT: Duration = Duration::from_secs(30);
 const MOST_FAILED_ROUNDS: usize = 2;
 /// And at least this many.
 const LEAST_FAILED: usize = 3;
+/// Requests of an open loop that are still running this long after the last one was due are cut (or as long as the window,
+/// if that is longer).
+const STRAGGLER_LIMIT: Nanos = Nanos::from_secs(60);
 /// A cold or cached queue of C requests may take this many times C times one admission.
 const QUEUE_MARGIN: u64 = 3;
 
@@ -89,18 +93,26 @@ impl Bench {
             }
         };
         let Prepared { supplies, cold, proof } = prepared;
-        let mut slots = Vec::new();
-        for supply in supplies {
-            slots.push(Slot { connection: self.connection()?, supply });
-        }
-        let load = closed_loop(slots, self.clock, self.idle_limit(cell)).await;
+        let load = match self.plan.load() {
+            plan::Load::Open(arrivals) => self.open_loop(cell, arrivals, supplies)?,
+            plan::Load::Sustained => self.closed_loop(cell, supplies, Quota::Endless).await?,
+            plan::Load::Burst { requests } => self.closed_loop(cell, supplies, Quota::of(requests)).await?,
+        };
         let measured = self.measure(cell, load).await?;
         self.finish(cell, record::decode(asked, cell.concurrency, measured, (cold, proof))).await
     }
 
+    async fn closed_loop(&self, cell: CellId, supplies: Vec<Supply>, quota: Quota) -> Result<Load, Halt> {
+        let mut slots = Vec::new();
+        for supply in supplies {
+            slots.push(Slot { connection: self.connection()?, supply });
+        }
+        Ok(closed_loop(slots, self.clock, self.idle_limit(cell), quota).await)
+    }
+
     /// What the plan asks of a cell.
     pub(super) fn asked(&self, cell: CellId) -> Asked {
-        Asked::new(cell.context, self.plan.prompts())
+        Asked { load: self.plan.load(), ..Asked::new(cell.context, self.plan.prompts()) }
     }
 
     /// Waits for an idle engine; the load that would not go away, if it didn't become idle.
@@ -116,31 +128,70 @@ impl Bench {
         let series = self.scraper().map(|scraper| scraper.series(self.plan.duration()));
         let mut book = Book::new(load);
         let ramp_start = book.load.start();
-        self.show(cell, CellPhase::Ramp, &book.load.slots);
-        let admission = self.one_admission(cell);
-        let ramp = Ramp::new(ramp_start, book.load.slots.len(), self.plan.duration(), admission);
-        let mut client = ClientWatch::default();
-        let opened = match self.ramp(ramp, &mut book).await {
-            Err(failure) => Opened::Never(failure),
-            Ok(state) => {
-                let window = Window::new(self.clock.now(), self.plan.duration());
-                let ramp_s = window.start.since(ramp_start).as_secs_f64();
-                self.teller.tell_at(window.start, RunEvent::RampDone { cell, ramp_s }).await?;
-                self.show(cell, CellPhase::Measure, &book.load.slots);
-                let watch = Watch::begin();
-                let measured = self.window(window, &mut book).await;
-                client = watch.end(self.ttft_bias_s);
-                match measured {
-                    Err(failure) => Opened::Never(failure),
-                    Ok(()) if state == RampState::Ready => Opened::Ready(window),
-                    Ok(()) => Opened::Anyway(window),
-                }
-            }
+        let (opened, client) = match self.plan.load() {
+            plan::Load::Sustained => self.sustained(cell, ramp_start, &mut book).await?,
+            plan::Load::Burst { .. } | plan::Load::Open(_) => self.all_of_them(cell, ramp_start, &mut book).await,
         };
         self.show(cell, CellPhase::Stop, &book.load.slots);
         let traces = book.close(&self.serving).await;
         let looks = series.map(super::gauges::Series::take).unwrap_or_default();
         Ok(Measured { traces, ramp_start, opened, looks, client })
+    }
+
+    /// A window over requests that are always in flight.
+    async fn sustained(&self, cell: CellId, ramp_start: Nanos, book: &mut Book) -> Result<(Opened, ClientWatch), Halt> {
+        self.show(cell, CellPhase::Ramp, &book.load.slots);
+        let ramp = Ramp::new(ramp_start, book.load.slots.len(), self.plan.duration(), self.one_admission(cell));
+        let state = match self.ramp(ramp, book).await {
+            Err(failure) => return Ok((Opened::Never(failure), ClientWatch::default())),
+            Ok(state) => state,
+        };
+        let window = Window::new(self.clock.now(), self.plan.duration());
+        let ramp_s = window.start.since(ramp_start).as_secs_f64();
+        self.teller.tell_at(window.start, RunEvent::RampDone { cell, ramp_s }).await?;
+        self.show(cell, CellPhase::Measure, &book.load.slots);
+        let watch = Watch::begin();
+        let measured = self.window(window, book).await;
+        let client = watch.end(self.ttft_bias_s);
+        let opened = match measured {
+            Err(failure) => Opened::Never(failure),
+            Ok(()) if state == RampState::Ready => Opened::Ready(window),
+            Ok(()) => Opened::Anyway(window),
+        };
+        Ok((opened, client))
+    }
+
+    /// A fixed number of requests, all waited for. Of a burst the window is all of their time; of an open loop it is that
+    /// in which they were due.
+    async fn all_of_them(&self, cell: CellId, start: Nanos, book: &mut Book) -> (Opened, ClientWatch) {
+        self.show(cell, CellPhase::Measure, &book.load.slots);
+        let watch = Watch::begin();
+        let due = Window::new(start, self.plan.duration());
+        let limit = due.end + self.plan.duration().max(STRAGGLER_LIMIT);
+        let open = matches!(self.plan.load(), plan::Load::Open(_));
+        let mut over = std::pin::pin!(self.clock.sleep_until(limit));
+        let ended = loop {
+            tokio::select! {
+                // A burst takes as long as it takes.
+                () = &mut over, if open => break Ok(()),
+                ended = book.load.ended.recv() => match ended.map(|ended| book.note(ended)) {
+                    None => break Ok(()),
+                    Some(Err(failure)) => break Err(failure),
+                    Some(Ok(())) => {}
+                }
+            }
+        };
+        let client = watch.end(self.ttft_bias_s);
+        let opened = match ended {
+            Err(failure) => Opened::Never(failure),
+            Ok(()) if open => Opened::Ready(due),
+            Ok(()) => {
+                let last = book.traces.iter().map(|trace| trace.ended).max().unwrap_or(start);
+                // Half-open: the last byte belongs to it.
+                Opened::Ready(Window { start, end: last + Nanos(1) })
+            }
+        };
+        (opened, client)
     }
 
     async fn ramp(&self, mut ramp: Ramp, book: &mut Book) -> Result<RampState, RequestFailure> {
@@ -187,7 +238,7 @@ impl Bench {
     }
 
     /// The longest silence that may be a place in the queue.
-    fn idle_limit(&self, cell: CellId) -> Nanos {
+    pub(super) fn idle_limit(&self, cell: CellId) -> Nanos {
         let known = self.admission(cell.context);
         let one = known.cold.max(known.cached).unwrap_or_default().0;
         Nanos(one.saturating_mul(QUEUE_MARGIN * u64::from(cell.concurrency.get()))).max(self.patience.idle)

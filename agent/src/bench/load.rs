@@ -1,7 +1,10 @@
 //! Closed-loop load: C workers, each with a connection of its own, replace a finished request at once. Everything is
 //! prepared before the start; a trace leaves its worker after the last byte.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 use speedmatrix_shared::{
     stats::looping::LOOKED_AT_SLOTS,
@@ -41,6 +44,30 @@ pub(super) struct Ended {
     pub(super) text: Option<String>,
 }
 
+/// How many requests all workers send together.
+#[derive(Debug, Clone)]
+pub(super) enum Quota {
+    /// As many as there is time for.
+    Endless,
+    /// As many as are left.
+    Left(Arc<AtomicU64>),
+}
+
+impl Quota {
+    /// So many.
+    pub(super) fn of(requests: u32) -> Self {
+        Self::Left(Arc::new(AtomicU64::new(u64::from(requests))))
+    }
+
+    /// Takes one request off, if there is one.
+    fn take(&self) -> Option<()> {
+        match self {
+            Self::Endless => Some(()),
+            Self::Left(left) => left.try_update(Relaxed, Relaxed, |left| left.checked_sub(1)).ok().map(drop),
+        }
+    }
+}
+
 /// What all workers share.
 #[derive(Debug, Clone)]
 struct Line {
@@ -52,24 +79,25 @@ struct Line {
     start: watch::Receiver<Option<Nanos>>,
     ended: mpsc::Sender<Ended>,
     cut: CancellationToken,
+    quota: Quota,
 }
 
 /// A prepared or running load. Dropping it closes all its connections.
 #[derive(Debug)]
 pub(super) struct Load {
-    clock: Clock,
+    pub(super) clock: Clock,
     // Aborts the workers when dropped.
-    _workers: JoinSet<()>,
-    start: watch::Sender<Option<Nanos>>,
-    cut: CancellationToken,
+    pub(super) _workers: JoinSet<()>,
+    pub(super) start: watch::Sender<Option<Nanos>>,
+    pub(super) cut: CancellationToken,
     /// The counters of all slots.
     pub(super) slots: Arc<[SlotCounters]>,
-    /// Requests that are over. Ends after [`Load::cut`], when every worker has ended.
+    /// Requests that are over. Ends when every worker has ended: after [`Load::cut`], or with the last request.
     pub(super) ended: mpsc::Receiver<Ended>,
 }
 
 /// Prepares a worker per slot: connections opened, first bodies built. Returns when all wait for the start.
-pub(super) async fn closed_loop(slots: Vec<Slot>, clock: Clock, idle_limit: Nanos) -> Load {
+pub(super) async fn closed_loop(slots: Vec<Slot>, clock: Clock, idle_limit: Nanos, quota: Quota) -> Load {
     let count = slots.len();
     let (ready, mut all_ready) = mpsc::channel(count.max(1));
     let (start, started) = watch::channel(None);
@@ -84,6 +112,7 @@ pub(super) async fn closed_loop(slots: Vec<Slot>, clock: Clock, idle_limit: Nano
         start: started,
         ended,
         cut: cut.clone(),
+        quota,
     };
     let counters = Arc::clone(&line.slots);
     let mut workers = JoinSet::new();
@@ -123,7 +152,7 @@ async fn work(number: u32, mut slot: Slot, mut line: Line) {
     let Some(counters) = line.slots.get(number as usize) else { return };
     let mut failures_in_a_row = 0;
     let keep_text = if number < LOOKED_AT_SLOTS { KeepText::Yes } else { KeepText::No };
-    loop {
+    while line.quota.take().is_some() {
         let ask = Ask { slot: number, scheduled, path: CHAT_PATH, body, keep_text, idle_limit: line.idle_limit };
         let outcome = slot.connection.stream(ask, counters, &line.cut).await;
         let pause = pause_after(&outcome, &mut failures_in_a_row);

@@ -8,6 +8,7 @@ pub mod client_watch;
 pub mod drain;
 mod gauges;
 mod load;
+mod open_loop;
 mod prefill;
 pub mod ramp;
 mod record;

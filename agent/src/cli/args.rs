@@ -135,6 +135,10 @@ pub(super) struct RunArgs {
     /// shared and cached, the rest fresh) or cold [default: shared]
     #[arg(long, value_name = "MODE")]
     prompts: Option<String>,
+    /// sustained, burst:100 (so many requests, all completed), or open:constant, open:poisson, open:ramp: requests come by
+    /// the clock, and --concurrency gives them per minute [default: sustained]
+    #[arg(long, value_name = "KIND")]
+    load: Option<String>,
     /// varied, or identical: all requests ask the same, which flatters caches and speculation [default: varied]
     #[arg(long, value_name = "KIND")]
     questions: Option<String>,
@@ -174,6 +178,7 @@ impl RunArgs {
             duration: put(&mut self.duration, file.duration),
             max_output: put(&mut self.max_output, file.max_output),
             prompts: put(&mut self.prompts, file.prompts),
+            load: put(&mut self.load, file.load),
             questions: put(&mut self.questions, file.questions),
             order: put(&mut self.order, file.order),
             repeats: put(&mut self.repeats, file.repeats),

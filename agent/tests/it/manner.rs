@@ -5,7 +5,10 @@ use speedmatrix_shared::{
     event::{RunEvent, RunOutcome},
     id::{CellId, Phase},
     plan::PlanDraft,
-    stats::{cell::CellResult, interval::IntervalKind},
+    stats::{
+        cell::{CellResult, CellStatus},
+        interval::IntervalKind,
+    },
 };
 
 use crate::rig::{Rig, Seen, draft, exact, simulator};
@@ -73,4 +76,37 @@ fn the_client_is_checked_before_the_run() {
     assert!(check.ttft_bias_s.abs() <= check.ttft_error_p99_s && check.events_per_s > 0.0, "{check:?}");
     let bound = seen.result("decode-1K-4").stats.ttft_error_bound_s.unwrap();
     assert!(bound >= check.ttft_bias_s.abs(), "{bound}");
+}
+
+#[test]
+fn a_burst_is_all_of_its_requests_and_their_time() {
+    let seen = run(PlanDraft { load: "burst:10".into(), ..draft("1K", "4", "1s", "50") });
+    let result = seen.result("decode-1K-4");
+    let stats = &result.stats;
+    let counts = stats.requests.unwrap();
+    assert_eq!((result.status, counts.started, counts.completed), (CellStatus::Valid, 10, 10), "{result:#?}");
+    assert_eq!(stats.output_tokens, Some(500));
+    // Three rounds of 50 ms and 49 steps of 10 ms: 1.62 s at least.
+    let secs = stats.measured_for_s.unwrap();
+    assert!(secs >= 1.6, "{secs}");
+    assert_eq!(stats.total_tok_s.map(|rate| (rate * secs).round()), Some(500.0));
+    assert_eq!(stats.e2e_latency_s.map(|latency| latency.n), Some(10));
+    assert_eq!(stats.total_tok_s_interval, None, "its parts are no repeats of each other");
+}
+
+#[test]
+fn an_open_loop_counts_from_when_each_request_was_due() {
+    // Ten requests of 0.54 s in 5 s, and room for one at a time: they queue before the server takes them.
+    let sim = simulator(SimConfig { max_sequences: 1, ..exact(4.0) });
+    let plan = PlanDraft { load: "open:constant".into(), ..draft("1K", "180", "5s", "50") };
+    let seen = Rig::new(&sim.base_url()).run(plan);
+    let result = seen.result("decode-1K-180");
+    let stats = &result.stats;
+    assert_eq!(stats.requests.map(|counts| counts.started), Some(15), "180 a minute for 5 s");
+    let due = stats.ttft_scheduled_s.unwrap();
+    assert_eq!(due.n, 15);
+    // One takes 0.54 s and the next comes after 0.333 s: the 15th waits for 14 × 0.2 s and more.
+    assert!(due.max >= 2.5 && due.min >= 0.049, "{due:?}");
+    assert_eq!((stats.ttft_burst_s, stats.per_user_tok_s), (None, None));
+    assert_eq!(result.status, CellStatus::RequestsQueued, "{:?}", result.findings);
 }

@@ -7,6 +7,7 @@ use speedmatrix_agent::{
 };
 use speedmatrix_shared::{
     finding::rules::Asked,
+    plan::Load,
     plan::PromptMode,
     stats::{
         cell::{CellResult, CellStats},
@@ -71,9 +72,10 @@ pub(crate) fn measure(config: &SimConfig, plan: VirtualPlan, length: Nanos) -> V
         concurrency: plan.concurrency,
         engine: EngineSeries { running: &record.running, waiting: &record.waiting, kv_usage: &record.kv_usage },
         client: ClientWatch::default(),
+        load: Load::Sustained,
     };
     let end = if state == RampState::Ready { RampEnd::Ready } else { RampEnd::BudgetSpent };
-    let result = CellResult::decode(&input, end, Asked { context: plan.context, prompts: plan.prompts });
+    let result = CellResult::decode(&input, end, Asked::new(plan.context, plan.prompts));
     VirtualCell { result, record, window }
 }
 

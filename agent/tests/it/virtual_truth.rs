@@ -3,7 +3,7 @@
 use speedmatrix_agent::sim::{Outputs, Physics, SimConfig, Speculation, VirtualPlan};
 use speedmatrix_shared::{
     id::Phase,
-    plan::PromptMode,
+    plan::{Load, PromptMode},
     stats::{
         cell::CellResult,
         compare::{
@@ -20,6 +20,7 @@ use speedmatrix_shared::{
 use crate::virtual_rig::{VirtualCell, measure};
 
 const CONDITIONS: Conditions = Conditions {
+    load: Load::Sustained,
     phase: Phase::Decode,
     prompts: PromptMode::Shared,
     sampling: Sampling { temperature: Some(1.0), top_p: None, ignore_eos: Some(true) },

@@ -35,7 +35,7 @@ fn row(state: &RunState, cell: &Cell) -> Vec<String> {
     let mut cells = vec![
         text(state.id.as_str()),
         text(&state.title()),
-        text(id.phase.label()),
+        text(state.plan.load().phase_label(id.phase)),
         id.context.tokens().to_string(),
         id.concurrency.to_string(),
         text(&cell.status_label()),

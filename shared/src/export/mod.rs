@@ -10,6 +10,7 @@ use crate::{
     format,
     id::CellId,
     metric::{self, Metric},
+    plan::Load,
     state::{Cell, RunState},
 };
 
@@ -94,15 +95,16 @@ pub struct TableRow {
 /// All planned cells with the reference page's columns; "—" where a cell has no number (yet).
 pub fn table(state: &RunState) -> Table {
     let metrics = metric::reference_columns();
-    let mut columns = vec!["Phase", "Context", "Requests at once", "Status"];
+    let load = state.plan.load();
+    let mut columns = vec!["Phase", "Context", load.level_label(), "Status"];
     columns.extend(metrics.iter().map(|metric| metric.column));
-    Table { columns, rows: sorted(state).into_iter().map(|cell| row(cell, metrics)).collect() }
+    Table { columns, rows: sorted(state).into_iter().map(|cell| row(load, cell, metrics)).collect() }
 }
 
-fn row(cell: &Cell, metrics: &[Metric]) -> TableRow {
+fn row(load: Load, cell: &Cell, metrics: &[Metric]) -> TableRow {
     let id = cell.id;
-    let mut cells =
-        vec![id.phase.label().to_owned(), id.context.to_string(), id.concurrency.to_string(), cell.status_label()];
+    let phase = load.phase_label(id.phase).to_owned();
+    let mut cells = vec![phase, id.context.to_string(), id.concurrency.to_string(), cell.status_label()];
     let text = |metric: &Metric| cell.result().map_or_else(|| format::MISSING.to_owned(), |r| metric.text(r));
     cells.extend(metrics.iter().map(text));
     TableRow { id, cells }

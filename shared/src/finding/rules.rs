@@ -6,7 +6,7 @@ use super::{Finding, Severity};
 use crate::{
     format,
     id::Phase,
-    plan::PromptMode,
+    plan::{Load, PromptMode},
     stats::{
         cell::{CellStats, CellStatus, RequestCounts},
         first::SlowFirst,
@@ -41,12 +41,15 @@ pub struct Asked {
     pub context: Context,
     /// How prompts relate to each other.
     pub prompts: PromptMode,
+    /// How requests come.
+    #[serde(default)]
+    pub load: Load,
 }
 
 impl Asked {
-    /// What a cell of this context asks for.
+    /// What a cell of this context asks for, under sustained load.
     pub const fn new(context: Context, prompts: PromptMode) -> Self {
-        Self { context, prompts }
+        Self { context, prompts, load: Load::Sustained }
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Field, PlanDraft, RunPlan};
 
 impl PlanDraft {
     /// Every field with its text, in the order of the form.
-    pub fn fields(&self) -> [(Field, &str); 13] {
+    pub fn fields(&self) -> [(Field, &str); 14] {
         [
             (Field::Target, &self.target),
             (Field::Model, &self.model),
@@ -15,6 +15,7 @@ impl PlanDraft {
             (Field::Duration, &self.duration),
             (Field::MaxOutput, &self.max_output),
             (Field::Prompts, &self.prompts),
+            (Field::Load, &self.load),
             (Field::Questions, &self.questions),
             (Field::Order, &self.order),
             (Field::Repeats, &self.repeats),
@@ -34,6 +35,7 @@ impl PlanDraft {
             Field::Duration => &mut self.duration,
             Field::MaxOutput => &mut self.max_output,
             Field::Prompts => &mut self.prompts,
+            Field::Load => &mut self.load,
             Field::Questions => &mut self.questions,
             Field::Order => &mut self.order,
             Field::Repeats => &mut self.repeats,

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CellOrder, Field, FieldError, MAX_CELLS, PlanErrors, Prefill, PromptMode, Questions, Repeats, RunPlan, TargetUrl,
+    CellOrder, Field, FieldError, Load, MAX_CELLS, PlanErrors, Prefill, PromptMode, Questions, Repeats, RunPlan,
+    TargetUrl,
 };
 use crate::units::{Concurrency, Context, Nanos, duration_label, parse_duration, parse_size_tokens};
 
@@ -17,6 +18,8 @@ const MIN_DURATION: Nanos = Nanos::from_millis(100);
 const MAX_DURATION: Nanos = Nanos::from_secs(24 * 3_600);
 /// Most output tokens of one request: 1024K, as much as the longest contexts.
 const MAX_OUTPUT_TOKENS: u32 = 1_048_576;
+/// Most requests of one cell of an open loop.
+const MAX_OPEN_REQUESTS: u32 = 100_000;
 /// Longest name, in characters; longer ones are refused, not cut.
 const MAX_NAME_CHARS: usize = 10_000;
 /// Longest address, in bytes.
@@ -53,6 +56,9 @@ pub struct PlanDraft {
     /// `shared`, `unique`, `mixed:40%` or `cold`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub prompts: String,
+    /// `sustained`, `burst:100`, `open:constant`, `open:poisson` or `open:ramp`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub load: String,
     /// `varied` or `identical`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub questions: String,
@@ -183,20 +189,22 @@ impl TryFrom<PlanDraft> for RunPlan {
         let duration = read_duration(&mut reading, &draft.duration);
         let max_output_tokens = read_max_output(&mut reading, &draft.max_output);
         let prompts = reading.take(Field::Prompts, draft.prompts.parse::<PromptMode>());
+        let load = reading.take(Field::Load, draft.load.parse::<Load>());
         let questions = reading.take(Field::Questions, draft.questions.parse::<Questions>());
         let order = reading.take(Field::Order, draft.order.parse::<CellOrder>());
         let repeats = reading.take(Field::Repeats, Repeats::read(&draft.repeats));
         let seed = reading.take(Field::Seed, read_seed(&draft.seed));
+        check_rate(&mut reading, load, concurrency.last().copied(), duration);
         check_shape(&mut reading, &draft, [contexts.len(), concurrency.len()], &prefill);
         let window = duration.zip(max_output_tokens);
-        let manner = prompts.zip(questions).zip(order.zip(repeats));
+        let manner = prompts.zip(questions).zip(order.zip(repeats)).zip(load);
         let (Some(target), Some((duration, max_output_tokens)), Some(manner), Some(seed), true) =
             (target, window, manner, seed, reading.errors.is_empty())
         else {
             reading.errors.sort_by_key(|e| e.field);
             return Err(PlanErrors(reading.errors));
         };
-        let ((prompts, questions), (order, repeats)) = manner;
+        let (((prompts, questions), (order, repeats)), load) = manner;
         Ok(Self {
             target,
             model: optional(&draft.model),
@@ -210,6 +218,7 @@ impl TryFrom<PlanDraft> for RunPlan {
             questions,
             order,
             repeats,
+            load,
             seed,
         })
     }
@@ -244,6 +253,18 @@ fn read_max_output(reading: &mut Reading, text: &str) -> Option<u32> {
 fn read_seed(text: &str) -> Result<u64, String> {
     let trimmed = or_default(text, "0");
     trimmed.parse().map_err(|_reason_is_in_the_message| format!("\"{trimmed}\" is not a whole number"))
+}
+
+/// An open loop prepares a place for each of its requests.
+fn check_rate(reading: &mut Reading, load: Option<Load>, most: Option<Concurrency>, duration: Option<Nanos>) {
+    let (Some(Load::Open(_)), Some(most), Some(duration)) = (load, most, duration) else { return };
+    let requests = f64::from(most.get()) * duration.as_secs_f64() / 60.0;
+    if requests > f64::from(MAX_OPEN_REQUESTS) {
+        let text = format!(
+            "{requests:.0} requests are more than an open loop holds ({MAX_OPEN_REQUESTS}): take a lower rate or a shorter time"
+        );
+        reading.wrong(Field::Duration, text);
+    }
 }
 
 fn check_shape(reading: &mut Reading, draft: &PlanDraft, [contexts, levels]: [usize; 2], prefill: &Prefill) {
@@ -290,6 +311,7 @@ impl From<RunPlan> for PlanDraft {
             duration: duration_label(plan.duration),
             max_output: plan.max_output_tokens.to_string(),
             prompts: plan.prompts.to_string(),
+            load: plan.load.to_string(),
             questions: plan.questions.to_string(),
             order: plan.order.to_string(),
             repeats: plan.repeats.to_string(),

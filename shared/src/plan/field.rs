@@ -26,6 +26,8 @@ pub enum Field {
     MaxOutput,
     /// Prompt mode.
     Prompts,
+    /// How requests come.
+    Load,
     /// Whether requests ask the same.
     Questions,
     /// Order of the cells.
@@ -49,6 +51,7 @@ impl Field {
             Self::Duration => "--duration",
             Self::MaxOutput => "--max-output",
             Self::Prompts => "--prompts",
+            Self::Load => "--load",
             Self::Questions => "--questions",
             Self::Order => "--order",
             Self::Repeats => "--repeats",

@@ -5,6 +5,7 @@ pub mod command;
 pub mod draft;
 pub mod eta;
 pub mod field;
+pub mod load;
 pub mod options;
 pub mod presets;
 
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use draft::PlanDraft;
 pub use field::{Field, FieldError, PlanErrors};
+pub use load::{Arrivals, Load};
 pub use options::{CellOrder, PromptMode, Questions, Repeats};
 
 use crate::{
@@ -66,6 +68,7 @@ pub struct RunPlan {
     questions: Questions,
     order: CellOrder,
     repeats: Repeats,
+    load: Load,
     seed: u64,
 }
 
@@ -130,7 +133,12 @@ impl RunPlan {
         self.repeats
     }
 
-    /// Seed of all prompts, of sampling and of the order.
+    /// What the matrix's cells are loaded with.
+    pub const fn load(&self) -> Load {
+        self.load
+    }
+
+    /// Seed of all prompts, of sampling, of the order and of random arrivals.
     pub const fn seed(&self) -> u64 {
         self.seed
     }

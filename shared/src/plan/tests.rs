@@ -59,6 +59,11 @@ fn every_field_says_what_is_wrong() {
     check(Field::MaxOutput, "0", "between 1 and 1024K output tokens");
     check(Field::MaxOutput, "x", "\"x\" is not a size: write tokens as 8K, 1019K, 1M or 8192");
     check(Field::Prompts, "warm", "\"warm\" is unknown: choose shared, unique, mixed:40% or cold");
+    check(
+        Field::Load,
+        "steady",
+        "\"steady\" is unknown: choose sustained, burst:100, open:constant, open:poisson or open:ramp",
+    );
     check(Field::Questions, "same", "\"same\" is unknown: choose varied or identical");
     check(Field::Order, "up", "\"up\" is unknown: choose rows, shuffled or interleaved");
     check(Field::Repeats, "0", "\"0\" is no number of repeats: write 3, or 3% for a precision, or 10,3% for both");
@@ -173,7 +178,7 @@ fn what_remains_follows_what_the_cells_took() {
 #[test]
 fn the_command_reads_as_people_write_it() {
     let plan = plan(&[(Field::Name, "it's -fast"), (Field::Model, "-m"), (Field::PrefillContexts, "1M")]);
-    insta::assert_snapshot!(command(&plan), @r#"speedmatrix run --target http://127.0.0.1:8000 --model=-m --name 'it'\''s -fast' --contexts 8K,16K --concurrency 1,2 --prefill-contexts 1024K --duration 30s --max-output 4096 --prompts shared --questions varied --order rows --repeats 1 --seed 0"#);
+    insta::assert_snapshot!(command(&plan), @r#"speedmatrix run --target http://127.0.0.1:8000 --model=-m --name 'it'\''s -fast' --contexts 8K,16K --concurrency 1,2 --prefill-contexts 1024K --duration 30s --max-output 4096 --prompts shared --load sustained --questions varied --order rows --repeats 1 --seed 0"#);
 }
 
 /// Splits a line as a POSIX shell does, as far as our quoting goes.
@@ -215,7 +220,8 @@ fn drafts() -> impl Strategy<Value = PlanDraft> {
     let questions = prop_oneof![Just("identical"), Just("")];
     let order = prop_oneof![Just("rows"), Just("shuffled"), Just("interleaved"), Just("")];
     let repeats = prop_oneof![Just("3"), Just("2.5%"), Just("5,3%"), Just("")];
-    let manner = (prompts, questions, order, repeats);
+    let load = prop_oneof![Just("burst:9"), Just("open:ramp"), Just("open"), Just("")];
+    let manner = (prompts, questions, order, repeats, load);
     (sizes, levels, prefill, duration, path, texts, manner, any::<u64>()).prop_map(
         |(sizes, levels, prefill, duration, path, (model, name), manner, seed)| PlanDraft {
             target: format!("Host:8000{path}"),
@@ -230,6 +236,7 @@ fn drafts() -> impl Strategy<Value = PlanDraft> {
             questions: manner.1.to_owned(),
             order: manner.2.to_owned(),
             repeats: manner.3.to_owned(),
+            load: manner.4.to_owned(),
             seed: seed.to_string(),
         },
     )

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     finding::rules::Asked,
+    plan::Load,
     stats::{
         cell::CellResult,
         counter::{self, EngineRises},
@@ -101,7 +102,7 @@ impl RawCell {
         match &self.course {
             Course::Prefill => CellResult::prefill(&self.traces, self.asked),
             Course::Decode(decode) => {
-                let input = decode.input(&self.traces);
+                let input = decode.input(&self.traces, self.asked.load);
                 let result = CellResult::decode(&input, decode.ramp, self.asked).with_proof(decode.proof);
                 result.checked_by(decode.rises())
             }
@@ -119,7 +120,7 @@ impl Decode {
         }
     }
 
-    fn input<'a>(&'a self, traces: &'a [RequestTrace]) -> DecodeInput<'a> {
+    fn input<'a>(&'a self, traces: &'a [RequestTrace], load: Load) -> DecodeInput<'a> {
         let Engine { running, waiting, kv_usage, .. } = &self.engine;
         DecodeInput {
             traces,
@@ -129,6 +130,7 @@ impl Decode {
             concurrency: self.concurrency,
             engine: EngineSeries { running, waiting, kv_usage },
             client: self.client,
+            load,
         }
     }
 }

@@ -68,6 +68,12 @@ pub struct CellStats {
     pub chunk_gap_s: Option<Summary>,
     /// Sent to last arrival, completed requests only.
     pub e2e_latency_s: Option<Summary>,
+    /// First arrival − when the request was due: with open loop the wait that its user sees.
+    pub ttft_scheduled_s: Option<Summary>,
+    /// Last arrival − when the request was due, completed requests only.
+    pub e2e_scheduled_s: Option<Summary>,
+    /// Requests completed in the window ÷ D, per second.
+    pub request_rate: Option<f64>,
     /// First byte to last byte handed to the kernel.
     pub upload_s: Option<Summary>,
     /// Requests by how they ended.

@@ -10,6 +10,7 @@ use super::{
     window::Window,
 };
 use crate::{
+    plan::Load,
     trace::{RequestEnd, RequestTrace, StampSource, TokenSource},
     trust::ClientWatch,
     units::{Concurrency, Nanos},
@@ -48,6 +49,8 @@ pub struct DecodeInput<'a> {
     pub engine: EngineSeries<'a>,
     /// What is known of this client meanwhile.
     pub client: ClientWatch,
+    /// How requests came.
+    pub load: Load,
 }
 
 impl<'a> DecodeInput<'a> {
@@ -100,8 +103,13 @@ impl CellStats {
         let tokens: f64 = arrivals.iter().filter(|(at, _)| window.contains(*at)).map(|(_, tokens)| tokens).sum();
         let total = tokens / secs;
         self.total_tok_s = Some(total);
-        self.total_tok_s_interval = Interval::of_blocks(window, &arrivals);
-        self.per_user_tok_s = Some(total / f64::from(input.concurrency.get()));
+        if input.load.is_sustained() {
+            // A burst swells and ebbs, and an open loop follows its arrivals: their blocks are no repeats of each other.
+            self.total_tok_s_interval = Interval::of_blocks(window, &arrivals);
+        }
+        if !matches!(input.load, Load::Open(_)) {
+            self.per_user_tok_s = Some(total / f64::from(input.concurrency.get()));
+        }
         self.output_tokens = Some(tokens.round() as u64);
         self.per_request_tok_s = Summary::of(slot_speeds(window, counted));
         self.token_source = counted.iter().filter(|c| !c.tokens().is_empty()).map(|c| c.source).max();
@@ -122,7 +130,9 @@ impl CellStats {
         for (slot, sent) in input.traces.iter().filter_map(|trace| Some((trace.slot, trace.send_started?))) {
             firsts.entry(slot).and_modify(|first| *first = sent.min(*first)).or_insert(sent);
         }
-        let is_first = |trace: &RequestTrace| firsts.get(&trace.slot).copied() == trace.send_started;
+        // In an open loop every request has a slot of its own, and none is part of a start burst.
+        let in_burst = !matches!(input.load, Load::Open(_));
+        let is_first = |trace: &RequestTrace| in_burst && firsts.get(&trace.slot).copied() == trace.send_started;
         let ttfts = |within: Window| {
             let told = move |trace: &&RequestTrace| trace.first_arrival().is_some_and(|at| within.contains(at));
             input.good().filter(told).filter_map(|trace| Some((is_first(trace), request::ttft_secs(trace)?)))
@@ -132,6 +142,18 @@ impl CellStats {
         self.ttft_steady_s = Summary::of(ttfts(window).filter(|(first, _)| !first).map(|(_, secs)| secs));
         let scouts = input.scouts.iter().filter(|trace| !request::is_failed(trace));
         self.ttft_cold_s = Summary::of(scouts.filter_map(request::ttft_secs));
+        if let Load::Open(_) = input.load {
+            let due = || input.good().filter(|trace| window.contains(trace.scheduled));
+            let waited = |trace: &RequestTrace| Some(trace.first_arrival()?.since(trace.scheduled).as_secs_f64());
+            self.ttft_scheduled_s = Summary::of(due().filter_map(waited));
+            let whole = |trace: &RequestTrace| {
+                let completed = matches!(trace.end, RequestEnd::Completed { .. });
+                Some(trace.last_arrival().filter(|_| completed)?.since(trace.scheduled).as_secs_f64())
+            };
+            self.e2e_scheduled_s = Summary::of(due().filter_map(whole));
+        }
+        let completed = self.requests.map(|counts| counts.completed as f64);
+        self.request_rate = completed.zip(self.measured_for_s).map(|(completed, secs)| completed / secs);
     }
 
     fn fill_gaps(&mut self, window: Window, counted: &[Counted<'_>]) {

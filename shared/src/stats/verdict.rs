@@ -133,7 +133,9 @@ impl CellResult {
 /// The status of a decode cell, most severe first. One exception: a queue is *why* a ramp stays incomplete, so where
 /// requests are seen to queue the reason is named, which is also the reference page's word.
 pub fn decide(cell: &CellStats, input: &DecodeInput<'_>, ramp: RampEnd) -> CellStatus {
-    if let Some(kind) = failed(input.traces).or_else(|| dead_slot(input)) {
+    // Only where a slot is always filled again can one be dead, and a cell be filled too little.
+    let held = input.load.is_sustained();
+    if let Some(kind) = failed(input.traces).or_else(|| dead_slot(input).filter(|_| held)) {
         return CellStatus::Failed(kind);
     }
     // Nothing arrived although nothing failed: there is no number to stand on, whatever the reason, and whatever the
@@ -153,7 +155,7 @@ pub fn decide(cell: &CellStats, input: &DecodeInput<'_>, ramp: RampEnd) -> CellS
     if ramp == RampEnd::BudgetSpent {
         return CellStatus::RampIncomplete;
     }
-    if cell.is_underfilled(input.concurrency) {
+    if held && cell.is_underfilled(input.concurrency) {
         return CellStatus::UnderFilled;
     }
     if is_client_limited(cell) { CellStatus::ClientLimited } else { CellStatus::Valid }

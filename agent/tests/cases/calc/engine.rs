@@ -6,6 +6,7 @@ use speedmatrix_agent::{
     client::prometheus::{EngineGauges, EngineKind},
 };
 use speedmatrix_shared::{
+    plan::Load,
     stats::{
         cell::{CellResult, CellStatus},
         counter::{EngineRises, increase},
@@ -40,8 +41,9 @@ pub(super) fn effective_concurrency(case: &Case, wrong: &mut Wrong) -> &'static 
     let result = requests::cell(&traces, asked, length, engine);
     let concurrency = Concurrency::new(asked).expect("the case asks for few");
     let window = Window::new(Nanos(0), length);
-    let client = ClientWatch::default();
-    let input = DecodeInput { traces: &traces, scouts: &[], ramp_start: Nanos(0), window, concurrency, engine, client };
+    let (client, load) = (ClientWatch::default(), Load::Sustained);
+    let input =
+        DecodeInput { traces: &traces, scouts: &[], ramp_start: Nanos(0), window, concurrency, engine, client, load };
     wrong.number("running", result.stats.effective_concurrency(), case.expect("effective_concurrency"));
     wrong.same("under-filled", result.stats.is_underfilled(concurrency), case.expect("underfilled"));
     wrong.number("queue fraction", engine_queued_share(&input), case.expect("queue_fraction"));

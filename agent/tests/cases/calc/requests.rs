@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use serde_json::Value;
 use speedmatrix_shared::{
     finding::rules::Asked,
-    plan::PromptMode,
+    plan::{Load, PromptMode},
     stats::{
         cell::CellResult,
         decode::{DecodeInput, EngineSeries},
@@ -69,6 +69,7 @@ pub(super) fn cell(traces: &[RequestTrace], slots: u32, length: Nanos, engine: E
         concurrency: Concurrency::new(slots).expect("the cases ask for few slots"),
         engine,
         client: ClientWatch::default(),
+        load: Load::Sustained,
     };
     let context = Context::new(8_192).expect("a context");
     CellResult::decode(&input, RampEnd::Ready, Asked::new(context, PromptMode::Cold))

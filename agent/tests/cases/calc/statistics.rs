@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use speedmatrix_shared::{
     id::Phase,
-    plan::PromptMode,
+    plan::{Load, PromptMode},
     stats::{
         cell::{CellResult, CellStats, CellStatus},
         compare::{
@@ -76,8 +76,8 @@ pub(super) fn other_conditions(case: &Case, wrong: &mut Wrong) -> &'static str {
             ..CellStats::default()
         };
         let conditions = Conditions {
-            // A finite burst is no phase of this version: any other phase than sustained decode stands for it.
-            phase: if given["layer"] == "sustained" { Phase::Decode } else { Phase::Prefill },
+            phase: Phase::Decode,
+            load: if given["layer"] == "sustained" { Load::Sustained } else { Load::Burst { requests: 64 } },
             prompts: PromptMode::Shared,
             sampling: Sampling::default(),
             max_output_tokens: given["max_tokens"].as_u64().unwrap_or_default() as u32,

@@ -6,7 +6,7 @@ use std::fmt;
 use crate::{
     format,
     id::Phase,
-    plan::{PromptMode, RunPlan},
+    plan::{Load, PromptMode, RunPlan},
     stats::cell::{CellResult, CellStatus},
     trace::TokenSource,
 };
@@ -19,6 +19,8 @@ const PROMPT_TOLERANCE: f64 = 0.02;
 pub struct Conditions {
     /// What was measured.
     pub phase: Phase,
+    /// How requests came.
+    pub load: Load,
     /// How prompts relate to each other.
     pub prompts: PromptMode,
     /// How outputs were sampled.
@@ -43,10 +45,14 @@ impl Conditions {
     pub fn of(plan: &RunPlan, phase: Phase, sampling: Sampling) -> Self {
         match phase {
             Phase::Decode => {
-                Self { phase, prompts: plan.prompts(), sampling, max_output_tokens: plan.max_output_tokens() }
+                let (load, prompts, max_output_tokens) = (plan.load(), plan.prompts(), plan.max_output_tokens());
+                Self { phase, load, prompts, sampling, max_output_tokens }
             }
             // Prefill requests are always cold and ask for one token.
-            Phase::Prefill => Self { phase, prompts: PromptMode::Cold, sampling, max_output_tokens: 1 },
+            Phase::Prefill => {
+                let (load, prompts) = (Load::Sustained, PromptMode::Cold);
+                Self { phase, load, prompts, sampling, max_output_tokens: 1 }
+            }
         }
     }
 }
@@ -56,7 +62,7 @@ impl Conditions {
 pub enum Condition {
     /// There is no number on one side.
     Measured,
-    /// Sustained decode is not prefill.
+    /// Sustained decode is not prefill, nor a burst.
     Phase,
     /// The verdicts on the cells differ, or one has no numbers to stand on.
     Status,
@@ -152,7 +158,7 @@ pub fn differences(base: &Side<'_>, candidate: &Side<'_>) -> Vec<Difference> {
     let sources = base.token_source().zip(candidate.token_source());
     let count = |tokens: u64| format::count(Some(tokens));
     let found = [
-        differ(Condition::Phase, phase(a.phase), phase(b.phase)),
+        differ(Condition::Phase, &phase(&a), &phase(&b)),
         if failed(base) || failed(candidate) {
             named(Condition::Status, status(base), status(candidate))
         } else {
@@ -181,10 +187,11 @@ fn prompts_apart(base: &Side<'_>, candidate: &Side<'_>) -> Option<(u64, u64)> {
     ((high - low) as f64 > PROMPT_TOLERANCE * low as f64).then_some(furthest)
 }
 
-const fn phase(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Prefill => "prefill",
-        Phase::Decode => "sustained decode",
+fn phase(conditions: &Conditions) -> String {
+    match (conditions.phase, conditions.load) {
+        (Phase::Prefill, _) => "prefill".to_owned(),
+        (Phase::Decode, Load::Sustained) => "sustained decode".to_owned(),
+        (Phase::Decode, load) => load.to_string(),
     }
 }
 

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     id::Phase,
+    plan::Load,
     plan::PromptMode,
     stats::{
         cell::{CellResult, CellStats, CellStatus},
@@ -23,6 +24,7 @@ const DECODE: Conditions = Conditions {
     prompts: PromptMode::Shared,
     sampling: Sampling { temperature: Some(1.0), top_p: None, ignore_eos: Some(true) },
     max_output_tokens: 4_096,
+    load: Load::Sustained,
 };
 
 fn cell(total_tok_s: f64) -> CellResult {

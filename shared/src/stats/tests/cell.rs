@@ -2,6 +2,7 @@
 
 use super::{Pace, arrival, cut, failed, request, slot, with_usage};
 use crate::{
+    plan::Load,
     stats::{
         cell::{CellStats, RequestCounts},
         decode::{DecodeInput, EngineSeries},
@@ -24,6 +25,7 @@ fn input(traces: &[RequestTrace], concurrency: u32) -> DecodeInput<'_> {
         concurrency: Concurrency::new(concurrency).unwrap(),
         engine: EngineSeries::default(),
         client: ClientWatch::default(),
+        load: Load::Sustained,
     }
 }
 

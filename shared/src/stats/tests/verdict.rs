@@ -3,6 +3,7 @@
 use super::{Pace, arrival, cut, failed, ms, request, slot};
 use crate::{
     finding::{Finding, rules::Asked},
+    plan::Load,
     plan::PromptMode,
     stats::{
         cell::{CellResult, CellStatus},
@@ -44,9 +45,10 @@ impl Case {
             concurrency: Concurrency::new(self.concurrency).unwrap(),
             engine: EngineSeries { running: &self.running, waiting: &self.waiting, kv_usage: &[] },
             client: ClientWatch::default(),
+            load: Load::Sustained,
         };
         let context = Context::new(8_192).unwrap();
-        CellResult::decode(&input, self.ramp, Asked { context, prompts: PromptMode::Shared })
+        CellResult::decode(&input, self.ramp, Asked::new(context, PromptMode::Shared))
     }
 
     #[track_caller]
@@ -198,8 +200,9 @@ fn findings_say_what_to_know() {
         concurrency: Concurrency::new(2).unwrap(),
         engine: EngineSeries::default(),
         client: ClientWatch::default(),
+        load: Load::Sustained,
     };
-    let asked = Asked { context: Context::new(8_192).unwrap(), prompts: PromptMode::Shared };
+    let asked = Asked::new(Context::new(8_192).unwrap(), PromptMode::Shared);
     let result = CellResult::decode(&input, RampEnd::Ready, asked);
     let lines: Vec<String> = result.findings.iter().map(|f| format!("{}: {}", f.code, f.text)).collect();
     insta::assert_snapshot!(lines.join("\n"), @"
@@ -215,7 +218,7 @@ fn findings_say_what_to_know() {
 fn a_cold_engine_shows_in_its_first_request() {
     let check = |ttfts_ms: &[u64], wanted: bool| {
         let cold: Vec<RequestTrace> = ttfts_ms.iter().map(|ttft| request(0, 0, vec![arrival(*ttft, 1)])).collect();
-        let asked = Asked { context: Context::new(8_192).unwrap(), prompts: PromptMode::Shared };
+        let asked = Asked::new(Context::new(8_192).unwrap(), PromptMode::Shared);
         let result = CellResult::prefill(&cold, asked);
         assert_eq!(result.findings.iter().any(|it| it.code == "slow_first_request"), wanted, "{ttfts_ms:?}");
     };
