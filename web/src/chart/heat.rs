@@ -172,7 +172,9 @@ pub fn Heat(
             }
         })
         .collect();
-    let label = move || format!("Sustained decode: {}", view.get().metric().label);
+    let load = grid.run.state.with_untracked(|state| state.plan.load());
+    let level_label = load.level_label();
+    let label = move || format!("{}: {}", load.phase_label(Phase::Decode), view.get().metric().label);
     view! {
         <div class="matrix-scroll">
             <table
@@ -190,7 +192,7 @@ pub fn Heat(
                 <thead>
                     <tr class="over" role="row">
                         <th class="axis" aria-hidden="true"></th>
-                        <th colspan=span role="columnheader">"Requests at once"</th>
+                        <th colspan=span role="columnheader">{level_label}</th>
                     </tr>
                     <tr role="row">
                         <th scope="col" role="columnheader" class="axis">"Context"</th>

@@ -186,7 +186,8 @@ fn Sections(run: LiveRun, order: Order) -> impl IntoView {
     let curves = has(Phase::Decode) && run.state.with_untracked(|state| state.plan.concurrency().len() > 1);
     let overview = ("overview", "Overview", true);
     let prefill = ("prefill", "Prefill", has(Phase::Prefill));
-    let decode = ("decode", "Sustained decode", has(Phase::Decode));
+    let load = run.state.with_untracked(|state| state.plan.load());
+    let decode = ("decode", load.phase_label(Phase::Decode), has(Phase::Decode));
     let charts = ("charts", "Charts", curves);
     let all = ("all", "All measurements", true);
     let notes = ("notes", "Notes", true);

@@ -5,6 +5,7 @@ use speedmatrix_shared::{
     format,
     id::Phase,
     metric,
+    plan::Load,
     state::{Cell, RunState},
     stats::cell::CellStatus,
     units::Context,
@@ -88,7 +89,10 @@ fn spec(state: &RunState, chart: Chart, room: Room) -> Spec {
     Spec {
         describes: format!("{}, one line per context; the values are in the table of all measurements", chart.title),
         y_word: chart.y_word,
-        x_word: "requests at once (log scale)",
+        x_word: match state.plan.load() {
+            Load::Sustained | Load::Burst { .. } => "requests at once (log scale)",
+            Load::Open(_) => "requests per minute (log scale)",
+        },
         x_ticks: Tick::each(levels, format::whole),
         values: chart.values,
         frame: match room {

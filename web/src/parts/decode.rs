@@ -40,14 +40,15 @@ pub fn DecodeSection(
 ) -> impl IntoView {
     let has_cells = run.state.with_untracked(|state| state.cells_of(Phase::Decode).next().is_some());
     has_cells.then(|| {
+        let load = run.state.with_untracked(|state| state.plan.load());
         view! {
             <section id="decode" aria-labelledby="decode-title">
                 <div class="section-head">
                     <div>
-                        <h2 id="decode-title">"Sustained decode"</h2>
+                        <h2 id="decode-title">{load.phase_label(Phase::Decode)}</h2>
                         <p class="say">
                             {move || says(view.get().metric())}
-                            " · rows are context length, columns are requests at once"
+                            {format!(" · rows are context length, columns are {}", load.level_words())}
                         </p>
                     </div>
                     <div class="tools">

@@ -253,6 +253,7 @@ pub fn HowFields(
                     />
                     <TextField form field=Field::Seed label="Seed" placeholder="0" hint="Same seed, same prompts."/>
                 </div>
+                <Pick form field=Field::Load group="load" legend="Load" options=LOADS/>
                 <PromptChoice form/>
                 <Pick form field=Field::Questions group="questions" legend="Questions" options=QUESTIONS/>
                 <div class="pair">
@@ -316,6 +317,16 @@ fn PromptChoice(form: Form) -> impl IntoView {
 
 /// What a field can be: its text, its word, its sentence; the first is what an empty field means.
 type Options = &'static [(&'static str, &'static str, &'static str)];
+
+const LOADS: Options = &[
+    ("sustained", "Sustained", "so many requests at once, all the time; a window is measured once all have a token"),
+    ("burst:100", "Burst", "100 requests, so many at once, all completed: the time of the whole counts"),
+    (
+        "open:poisson",
+        "Open loop",
+        "requests come at random, whatever the server does; the columns are requests per minute",
+    ),
+];
 
 const QUESTIONS: Options = &[
     ("varied", "Varied", "each request asks and samples differently, as users do"),
