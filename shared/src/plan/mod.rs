@@ -176,8 +176,11 @@ impl RunPlan {
         let mut cells = self.cells();
         if self.order != CellOrder::Rows {
             let decode_from = cells.iter().position(|cell| cell.phase == Phase::Decode).unwrap_or(cells.len());
-            let place = |cell: &CellId| self.cells().iter().position(|other| other == cell).unwrap_or_default();
-            cells[decode_from..].sort_by_cached_key(|cell| options::scattered(self.seed, round, place(cell)));
+            let places = (decode_from..).zip(cells.split_off(decode_from));
+            let mut drawn: Vec<(u64, CellId)> =
+                places.map(|(place, cell)| (options::scattered(self.seed, round, place), cell)).collect();
+            drawn.sort_by_key(|(number, _)| *number);
+            cells.extend(drawn.into_iter().map(|(_, cell)| cell));
         }
         cells
     }
