@@ -94,16 +94,9 @@ mod tests {
 
     fn gauges(load: Option<(f64, f64)>) -> EngineGauges {
         EngineGauges {
-            engine: EngineKind::Vllm,
             running: load.map(|(running, _)| running),
             waiting: load.map(|(_, waiting)| waiting),
-            kv_usage: None,
-            kv_tokens: None,
-            generation_tokens: None,
-            prompt_tokens: None,
-            preemptions: None,
-            prefix_queries: None,
-            prefix_hits: None,
+            ..EngineGauges::unknown(EngineKind::Vllm)
         }
     }
 

@@ -59,6 +59,24 @@ pub struct EngineGauges {
     pub prefix_hits: Option<f64>,
 }
 
+impl EngineGauges {
+    /// Of an engine that tells nothing.
+    pub const fn unknown(engine: EngineKind) -> Self {
+        Self {
+            engine,
+            running: None,
+            waiting: None,
+            kv_usage: None,
+            kv_tokens: None,
+            generation_tokens: None,
+            prompt_tokens: None,
+            preemptions: None,
+            prefix_queries: None,
+            prefix_hits: None,
+        }
+    }
+}
+
 /// Why a target has no gauges.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScrapeError {

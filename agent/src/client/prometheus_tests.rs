@@ -8,21 +8,6 @@ fn check(text: &str) -> Option<EngineGauges> {
     gauges(&parse(text))
 }
 
-fn unknown(engine: EngineKind) -> EngineGauges {
-    EngineGauges {
-        engine,
-        running: None,
-        waiting: None,
-        kv_usage: None,
-        kv_tokens: None,
-        generation_tokens: None,
-        prompt_tokens: None,
-        preemptions: None,
-        prefix_queries: None,
-        prefix_hits: None,
-    }
-}
-
 #[test]
 fn vllm_names_are_exact() {
     let page = r#"
@@ -82,7 +67,7 @@ sglang:max_total_num_tokens{dp_rank="0",tp_rank="0"} 570979.0
         waiting: Some(1.0),
         kv_usage: Some(0.5),
         kv_tokens: Some(570_979.0),
-        ..unknown(EngineKind::Sglang)
+        ..EngineGauges::unknown(EngineKind::Sglang)
     };
     assert_eq!(check(mirrors), Some(want));
 }
@@ -98,7 +83,7 @@ fn llama_cpp_has_no_labels_and_gaps() {
         running: Some(2.0),
         generation_tokens: Some(673.0),
         prompt_tokens: Some(143.0),
-        ..unknown(EngineKind::LlamaCpp)
+        ..EngineGauges::unknown(EngineKind::LlamaCpp)
     };
     assert_eq!(check(page), Some(want));
 }
@@ -138,7 +123,7 @@ fn hard_lines_are_read_and_bad_ones_skipped() {
         running: Some(12.0),
         generation_tokens: Some(1_000.0),
         preemptions: Some(5.0),
-        ..unknown(EngineKind::Vllm)
+        ..EngineGauges::unknown(EngineKind::Vllm)
     };
     assert_eq!(gauges(&page), Some(want));
 }

@@ -94,16 +94,9 @@ fn watch(samples: &[(f64, f64)], limit: Nanos) -> (Nanos, Drained) {
         let index = (now.0 / Nanos::from_secs(1).0) as usize;
         let sample = samples.get(index).or(samples.last()).copied();
         let gauges = sample.map(|(running, waiting)| EngineGauges {
-            engine: EngineKind::Vllm,
             running: Some(running),
             waiting: Some(waiting),
-            kv_usage: None,
-            kv_tokens: None,
-            generation_tokens: None,
-            prompt_tokens: None,
-            preemptions: None,
-            prefix_queries: None,
-            prefix_hits: None,
+            ..EngineGauges::unknown(EngineKind::Vllm)
         });
         if let Some(end) = watch.look(now, gauges.as_ref()) {
             return (now, end);
