@@ -280,9 +280,8 @@ impl Bench {
 
     /// Measures a decode cell once, or as often as it takes, as the plan has it; not at all where that is settled.
     async fn decode_round(&mut self, cell: CellId) -> Result<(), Halt> {
-        let scout =
+        let mut scout =
             if self.from_warm_up.remove(&cell.context) { self.prefill_from_warm_up(cell.context).await? } else { None };
-        let mut scout = scout;
         while !self.is_settled(cell) {
             self.decode_cell(cell, scout.take()).await?;
             if self.plan.order() == CellOrder::Interleaved {
