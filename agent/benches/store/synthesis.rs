@@ -9,7 +9,7 @@ use speedmatrix_shared::{
     finding::rules::Asked,
     id::CellId,
     plan::{PlanDraft, PromptMode, RunPlan},
-    raw::{Course, Decode, Engine, RawCell},
+    raw::{Course, Decode, Engine, Prompts, RawCell},
     stats::{
         verdict::{Proof, RampEnd},
         window::Window,
@@ -78,6 +78,7 @@ pub(crate) fn cell(cell: CellId, seed: u64) -> RawCell {
         window,
         engine: Engine { running: series(128.0), waiting: series(0.0), kv_usage: series(0.437), ..Engine::default() },
         client: ClientWatch::default(),
+        prompts: Prompts::default(),
     };
     RawCell { asked: Asked::new(cell.context, PromptMode::Shared), traces, course: Course::Decode(Box::new(decode)) }
 }

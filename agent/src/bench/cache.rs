@@ -94,7 +94,7 @@ impl Bench {
         Ok(Prepared { supplies, cold: Vec::new(), proof: Proof::NotWanted })
     }
 
-    fn fresh_supplies(&mut self, recipe: &Recipe, shared: &Bytes, slots: u64) -> Vec<Supply> {
+    pub(super) fn fresh_supplies(&mut self, recipe: &Recipe, shared: &Bytes, slots: u64) -> Vec<Supply> {
         let first = self.fresh_used;
         self.fresh_used += slots << 20;
         let fresh = |slot| Supply::fresh(recipe.clone(), slot, shared.clone(), first, self.serving.clone());
@@ -104,7 +104,7 @@ impl Bench {
     /// The beginning of a document that a mixed cell's requests share.
     fn shared_part(&self, document: &Document) -> Bytes {
         let chars = document.bytes.len() as f64 * self.plan.prompts().cached_share();
-        document.bytes.slice(..(chars.round() as usize).min(document.bytes.len()))
+        document.beginning(chars.round() as usize)
     }
 
     /// One scout per document, sent again with a corrected length if that was off. The first one's trace comes first.

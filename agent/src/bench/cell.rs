@@ -6,7 +6,7 @@ use speedmatrix_shared::{
     event::RunEvent,
     finding::rules::Asked,
     gauge::CellPhase,
-    id::CellId,
+    id::{CellId, Phase},
     plan::{self, PromptMode},
     stats::{looping::is_looping, window::Window},
     trace::{RequestEnd, RequestFailure, RequestTrace, StreamNote},
@@ -22,6 +22,7 @@ use super::{
     drain::{Drained, drain},
     gauges::Look,
     load::{Ended, Load, Quota, Slot, closed_loop},
+    mixed::ColdPrompts,
     ramp::{Ramp, RampState},
     record,
     single::is_hopeless,
@@ -85,7 +86,12 @@ impl Bench {
             return self.finish(cell, record::not_drained(asked, load)).await;
         }
         self.show(cell, CellPhase::Cache, &Self::no_slots());
-        let prepared = match self.prepare_cache(cell, warm_up).await {
+        let mut beside = self.cold_prompts(cell).await?;
+        if let Some(failure) = beside.as_ref().and_then(ColdPrompts::failure) {
+            return self.finish(cell, record::given_up(asked, failure.clone(), Vec::new())).await;
+        }
+        let slots = CellId { context: self.slot_context(cell), ..cell };
+        let prepared = match self.prepare_cache(slots, warm_up.filter(|_| slots == cell)).await {
             Ok(prepared) => prepared,
             Err(Unprepared::Halt(halt)) => return Err(halt),
             Err(Unprepared::Request(failure)) => {
@@ -95,11 +101,13 @@ impl Bench {
         let Prepared { supplies, cold, proof } = prepared;
         let load = match self.plan.load() {
             plan::Load::Open(arrivals) => self.open_loop(cell, arrivals, supplies)?,
-            plan::Load::Sustained => self.closed_loop(cell, supplies, Quota::Endless).await?,
+            plan::Load::Sustained | plan::Load::Mixed { .. } => {
+                self.closed_loop(cell, supplies, Quota::Endless).await?
+            }
             plan::Load::Burst { requests } => self.closed_loop(cell, supplies, Quota::of(requests)).await?,
         };
-        let measured = self.measure(cell, load).await?;
-        self.finish(cell, record::decode(asked, cell.concurrency, measured, (cold, proof))).await
+        let measured = self.measure(cell, load, beside.as_mut()).await?;
+        self.finish(cell, record::decode(asked, cell.concurrency, measured, (cold, proof), beside)).await
     }
 
     async fn closed_loop(&self, cell: CellId, supplies: Vec<Supply>, quota: Quota) -> Result<Load, Halt> {
@@ -112,7 +120,11 @@ impl Bench {
 
     /// What the plan asks of a cell.
     pub(super) fn asked(&self, cell: CellId) -> Asked {
-        Asked { load: self.plan.load(), ..Asked::new(cell.context, self.plan.prompts()) }
+        let asked = Asked::new(cell.context, self.plan.prompts());
+        match cell.phase {
+            Phase::Prefill => asked,
+            Phase::Decode => Asked { load: self.plan.load(), slo: self.plan.slo(), ..asked },
+        }
     }
 
     /// Waits for an idle engine; the load that would not go away, if it didn't become idle.
@@ -124,12 +136,14 @@ impl Bench {
         }
     }
 
-    async fn measure(&self, cell: CellId, load: Load) -> Result<Measured, Halt> {
+    async fn measure(&self, cell: CellId, load: Load, beside: Option<&mut ColdPrompts>) -> Result<Measured, Halt> {
         let series = self.scraper().map(|scraper| scraper.series(self.plan.duration()));
         let mut book = Book::new(load);
         let ramp_start = book.load.start();
         let (opened, client) = match self.plan.load() {
-            plan::Load::Sustained => self.sustained(cell, ramp_start, &mut book).await?,
+            plan::Load::Sustained | plan::Load::Mixed { .. } => {
+                self.sustained(cell, ramp_start, &mut book, beside).await?
+            }
             plan::Load::Burst { .. } | plan::Load::Open(_) => self.all_of_them(cell, ramp_start, &mut book).await,
         };
         self.show(cell, CellPhase::Stop, &book.load.slots);
@@ -139,19 +153,28 @@ impl Bench {
     }
 
     /// A window over requests that are always in flight.
-    async fn sustained(&self, cell: CellId, ramp_start: Nanos, book: &mut Book) -> Result<(Opened, ClientWatch), Halt> {
+    async fn sustained(
+        &self,
+        cell: CellId,
+        ramp_start: Nanos,
+        book: &mut Book,
+        beside: Option<&mut ColdPrompts>,
+    ) -> Result<(Opened, ClientWatch), Halt> {
         self.show(cell, CellPhase::Ramp, &book.load.slots);
         let ramp = Ramp::new(ramp_start, book.load.slots.len(), self.plan.duration(), self.one_admission(cell));
         let state = match self.ramp(ramp, book).await {
             Err(failure) => return Ok((Opened::Never(failure), ClientWatch::default())),
             Ok(state) => state,
         };
-        let window = Window::new(self.clock.now(), self.plan.duration());
+        let mut window = Window::new(self.clock.now(), self.plan.duration());
         let ramp_s = window.start.since(ramp_start).as_secs_f64();
         self.teller.tell_at(window.start, RunEvent::RampDone { cell, ramp_s }).await?;
         self.show(cell, CellPhase::Measure, &book.load.slots);
         let watch = Watch::begin();
-        let measured = self.window(window, book).await;
+        let measured = match beside {
+            None => self.window(window, book).await,
+            Some(prompts) => self.window_with(&mut window, prompts, book).await,
+        };
         let client = watch.end(self.ttft_bias_s);
         let opened = match measured {
             Err(failure) => Opened::Never(failure),
@@ -216,7 +239,7 @@ impl Bench {
         }
     }
 
-    async fn window(&self, window: Window, book: &mut Book) -> Result<(), RequestFailure> {
+    pub(super) async fn window(&self, window: Window, book: &mut Book) -> Result<(), RequestFailure> {
         let mut end = std::pin::pin!(self.clock.sleep_until(window.end));
         loop {
             tokio::select! {
@@ -230,7 +253,7 @@ impl Bench {
 
     /// How long one request of the cell takes to be admitted alone, if that was measured.
     fn one_admission(&self, cell: CellId) -> Option<Nanos> {
-        let known = self.admission(cell.context);
+        let known = self.admission(self.slot_context(cell));
         match self.plan.prompts() {
             PromptMode::Cold | PromptMode::Mixed(_) => known.cold,
             PromptMode::Shared | PromptMode::Unique => known.cached,
@@ -247,8 +270,8 @@ impl Bench {
 
 /// A load and the requests that it has ended.
 #[derive(Debug)]
-struct Book {
-    load: Load,
+pub(super) struct Book {
+    pub(super) load: Load,
     traces: Vec<RequestTrace>,
     /// Texts of some of them, with their places among the traces.
     texts: Vec<(usize, String)>,
@@ -267,7 +290,7 @@ impl Book {
     }
 
     /// Keeps a request. An error says that going on makes no sense, and why.
-    fn note(&mut self, ended: Ended) -> Result<(), RequestFailure> {
+    pub(super) fn note(&mut self, ended: Ended) -> Result<(), RequestFailure> {
         let trace = &ended.trace;
         let failure = match &trace.end {
             RequestEnd::Failed(failure) if trace.arrivals.is_empty() => Some(failure.clone()),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use speedmatrix_shared::{
     event::{LogLevel, RunEvent},
     id::{Phase, RunId},
-    plan::{Questions, draft::parse_target},
+    plan::{CheckClient, Questions, Sampling, draft::parse_target},
     stats::summary::Summary,
     trace::{RequestTrace, StampSource},
     trust::ClientCheck,
@@ -40,6 +40,9 @@ const IDLE_LIMIT: Nanos = Nanos::from_secs(10);
 impl Bench {
     /// Checks the client and tells what was found. A check that can't be made is a line of the log.
     pub(super) async fn certify(&mut self) -> Result<(), Halt> {
+        if self.plan.check_client() == CheckClient::Skip {
+            return Ok(());
+        }
         let decode = self.plan.cells().into_iter().filter(|cell| cell.phase == Phase::Decode);
         let Some(streams) = decode.map(|cell| cell.concurrency.get()).max() else { return Ok(()) };
         // Starting it waits for its thread: not on the measuring runtime.
@@ -104,7 +107,7 @@ fn recipe() -> Recipe {
     let run: RunId = "client-check".parse().expect("small letters and a dash are a run's id");
     Recipe {
         library: Library::new(0, run).into(),
-        requests: Requests::new(PRESET, Dialect::default()).into(),
+        requests: Requests::new(PRESET, Sampling::default(), Dialect::default()).into(),
         context: Context::new(1).expect("1 is a context"),
         chars: PROMPT_CHARS,
         max_output_tokens: OUTPUT_TOKENS,

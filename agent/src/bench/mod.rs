@@ -8,6 +8,7 @@ pub mod client_watch;
 pub mod drain;
 mod gauges;
 mod load;
+mod mixed;
 mod open_loop;
 mod prefill;
 pub mod ramp;
@@ -48,6 +49,7 @@ use crate::{
     client::{SlotCounters, Target},
     clock::Clock,
     prompt::{
+        corpus::Corpus,
         request::{Dialect, Requests},
         text::Library,
     },
@@ -69,6 +71,8 @@ pub struct Job {
     pub facts: TargetFacts,
     /// The run's clock.
     pub clock: Clock,
+    /// The text of its prompts, if the plan names one.
+    pub corpus: Option<Corpus>,
     /// How long to wait for a silent or busy server.
     pub patience: Patience,
     /// The serving runtime: scrapes and live gauges run there.
@@ -221,13 +225,13 @@ struct Bench {
 
 impl Bench {
     fn new(job: Job, facts: mpsc::Sender<Fact>) -> Result<Self, String> {
-        let Job { plan, run, target, facts: known, clock, patience, serving } = job;
+        let Job { plan, run, target, facts: known, corpus, clock, patience, serving } = job;
         let model = known.served_model.as_deref().or(plan.model()).unwrap_or_default();
-        let requests = Arc::new(Requests::new(model, Dialect::default()));
+        let requests = Arc::new(Requests::new(model, plan.sampling(), Dialect::default()));
         Ok(Self {
             engine: Scraper::new(&target, clock, serving.clone()).map_err(|e| e.to_string())?,
             engine_tells: false,
-            library: Arc::new(Library::new(plan.seed(), run)),
+            library: Arc::new(Library::new(plan.seed(), run).with_corpus(corpus)),
             requests,
             lengths: Lengths::default(),
             admissions: BTreeMap::new(),

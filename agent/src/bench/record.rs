@@ -11,6 +11,7 @@ use speedmatrix_shared::{
 use super::{
     cell::{Measured, Opened},
     gauges::Look,
+    mixed::ColdPrompts,
 };
 use crate::client::prometheus::EngineGauges;
 
@@ -35,6 +36,7 @@ pub(super) fn decode(
     concurrency: Concurrency,
     measured: Measured,
     (scouts, proof): (Vec<RequestTrace>, Proof),
+    beside: Option<ColdPrompts>,
 ) -> RawCell {
     let Measured { traces, ramp_start, opened, looks, client } = measured;
     let (window, ramp) = match opened {
@@ -50,7 +52,8 @@ pub(super) fn decode(
         preemptions: series(|gauges| gauges.preemptions),
         output_tokens: series(|gauges| gauges.generation_tokens),
     };
-    let decode = Decode { concurrency, scouts, proof, ramp_start, ramp, window, engine, client };
+    let prompts = beside.map(|beside| beside.seen).unwrap_or_default();
+    let decode = Decode { concurrency, scouts, proof, ramp_start, ramp, window, engine, client, prompts };
     RawCell { asked, traces, course: Course::Decode(Box::new(decode)) }
 }
 

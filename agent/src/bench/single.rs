@@ -42,6 +42,16 @@ impl Single {
 }
 
 impl Single {
+    /// The run's clock.
+    pub(super) const fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// With another longest silence.
+    pub(super) fn with_idle_limit(self, idle_limit: Nanos) -> Self {
+        Self { idle_limit, ..self }
+    }
+
     /// As [`Single::send`], again after a pause while the server only seems busy for the moment.
     pub(super) async fn send_patiently(&mut self, slot: u32, body: Body) -> RequestTrace {
         for pause_secs in PAUSES_SECS {

@@ -121,12 +121,14 @@ impl Supply {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use speedmatrix_shared::plan::Sampling;
+
     use crate::prompt::request::Dialect;
 
     fn recipe() -> Recipe {
         Recipe {
             library: Arc::new(Library::new(0, "run-1".parse().unwrap())),
-            requests: Arc::new(Requests::new("m", Dialect::default())),
+            requests: Arc::new(Requests::new("m", Sampling::default(), Dialect::default())),
             context: "1K".parse().unwrap(),
             chars: 400,
             max_output_tokens: 8,

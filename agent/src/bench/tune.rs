@@ -45,6 +45,8 @@ impl Bench {
         let large_chars = self.large_chars();
         let small = self.calibration(0, large_chars / SMALL_SHARE);
         let first = self.first_request(&small).await?;
+        let sent = format!("requests carry {}", self.requests.fields_sent().join(", "));
+        self.teller.log(LogLevel::Info, sent).await?;
         // Built only now: the first request may have changed the fields that are sent.
         let large = self.calibration(1, large_chars);
         let told = prompt_tokens(&first);

@@ -135,19 +135,41 @@ pub(super) struct RunArgs {
     /// shared and cached, the rest fresh) or cold [default: shared]
     #[arg(long, value_name = "MODE")]
     prompts: Option<String>,
-    /// sustained, burst:100 (so many requests, all completed), or open:constant, open:poisson, open:ramp: requests come by
-    /// the clock, and --concurrency gives them per minute [default: sustained]
+    /// sustained, burst:100 (so many requests, all completed), mixed:1K (cold prompts of each context arrive while requests
+    /// of 1K decode), or open:constant, open:poisson, open:ramp: requests come by the clock, and --concurrency gives them
+    /// per minute [default: sustained]
     #[arg(long, value_name = "KIND")]
     load: Option<String>,
+    /// Bounds of a good request, for goodput: ttft:500ms,tpot:50ms,e2e:10s [default: none]
+    #[arg(long, value_name = "BOUNDS")]
+    slo: Option<String>,
+    /// Text file in the folder corpora beside the store, for the prompts [default: seeded text]
+    #[arg(long, value_name = "NAME")]
+    corpus: Option<String>,
     /// varied, or identical: all requests ask the same, which flatters caches and speculation [default: varied]
     #[arg(long, value_name = "KIND")]
     questions: Option<String>,
+    /// Sampling temperature, or server for its own [default: 1]
+    #[arg(long, value_name = "NUMBER")]
+    temperature: Option<String>,
+    /// Share of the probability that is drawn from, 0.95 for example [default: the server's own]
+    #[arg(long, value_name = "SHARE")]
+    top_p: Option<String>,
+    /// ignore (every answer runs to its limit), or stop: the model ends its answers [default: ignore]
+    #[arg(long, value_name = "KIND")]
+    end_of_text: Option<String>,
+    /// Fewest output tokens per request [default: none]
+    #[arg(long, value_name = "TOKENS")]
+    min_output: Option<String>,
     /// rows, shuffled (by the seed), or interleaved (every cell once, then every cell again) [default: rows]
     #[arg(long, value_name = "ORDER")]
     order: Option<String>,
     /// How often each cell is measured: 3, or until its speed is known to 3%, or both: 10,3% [default: 1]
     #[arg(long, value_name = "NUMBER")]
     repeats: Option<String>,
+    /// run, or skip: whether this client is first checked against the built-in simulator [default: run]
+    #[arg(long, value_name = "KIND")]
+    client_check: Option<String>,
     /// Seed of prompts and sampling [default: 0]
     #[arg(long, value_name = "N")]
     seed: Option<String>,
@@ -179,9 +201,16 @@ impl RunArgs {
             max_output: put(&mut self.max_output, file.max_output),
             prompts: put(&mut self.prompts, file.prompts),
             load: put(&mut self.load, file.load),
+            slo: put(&mut self.slo, file.slo),
+            corpus: put(&mut self.corpus, file.corpus),
             questions: put(&mut self.questions, file.questions),
+            temperature: put(&mut self.temperature, file.temperature),
+            top_p: put(&mut self.top_p, file.top_p),
+            end_of_text: put(&mut self.end_of_text, file.end_of_text),
+            min_output: put(&mut self.min_output, file.min_output),
             order: put(&mut self.order, file.order),
             repeats: put(&mut self.repeats, file.repeats),
+            client_check: put(&mut self.client_check, file.client_check),
             seed: put(&mut self.seed, file.seed),
         }
     }

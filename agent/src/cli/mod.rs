@@ -89,7 +89,7 @@ impl CliError {
         match self {
             Self::Usage(_)
             | Self::Plan(_)
-            | Self::Start(StartError::Plan(_))
+            | Self::Start(StartError::Plan(_) | StartError::Corpus(_))
             | Self::Store(StoreError::NoSuchRun(_))
             | Self::Reanalysis(
                 ReanalysisError::Store(StoreError::NoSuchRun(_))

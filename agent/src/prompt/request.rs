@@ -2,15 +2,15 @@
 //! optional fields this target takes: a field that it refuses by name is left out from then on.
 
 use bytes::Bytes;
-use speedmatrix_shared::trace::{FailureKind, RequestFailure};
+use speedmatrix_shared::{
+    plan::{Sampling, sampling::EndOfText},
+    trace::{FailureKind, RequestFailure},
+};
 
 use super::text::Document;
 
 /// Path of the requests, below the target's base address.
 pub const CHAT_PATH: &str = "/v1/chat/completions";
-
-/// Sampling temperature of all requests: the model's own distribution, which loops least.
-const TEMPERATURE: &str = "1.0";
 
 /// A field that a server may refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,11 +25,23 @@ enum Field {
     Seed,
     /// `temperature`.
     Temperature,
+    /// `top_p`.
+    TopP,
+    /// `min_tokens`.
+    MinTokens,
 }
 
 impl Field {
     /// In the order in which a refusal is searched for their names: the inner field before the one around it.
-    const ALL: [Self; 5] = [Self::ContinuousUsage, Self::StreamOptions, Self::IgnoreEos, Self::Seed, Self::Temperature];
+    const ALL: [Self; 7] = [
+        Self::ContinuousUsage,
+        Self::StreamOptions,
+        Self::IgnoreEos,
+        Self::Seed,
+        Self::Temperature,
+        Self::TopP,
+        Self::MinTokens,
+    ];
 
     const fn name(self) -> &'static str {
         match self {
@@ -38,6 +50,8 @@ impl Field {
             Self::IgnoreEos => "ignore_eos",
             Self::Seed => "seed",
             Self::Temperature => "temperature",
+            Self::TopP => "top_p",
+            Self::MinTokens => "min_tokens",
         }
     }
 }
@@ -107,15 +121,16 @@ pub struct Wish {
 #[derive(Debug, Clone)]
 pub struct Requests {
     head: Bytes,
+    sampling: Sampling,
     dialect: Dialect,
 }
 
 impl Requests {
-    /// Bodies for `model`, with the fields that the target takes.
-    pub fn new(model: &str, dialect: Dialect) -> Self {
+    /// Bodies for `model` that ask for `sampling`, with the fields that the target takes.
+    pub fn new(model: &str, sampling: Sampling, dialect: Dialect) -> Self {
         let model = serde_json::Value::from(model);
         let head = format!(r#"{{"model":{model},"messages":[{{"role":"user","content":""#);
-        Self { head: head.into(), dialect }
+        Self { head: head.into(), sampling, dialect }
     }
 
     /// The same bodies with other fields.
@@ -151,27 +166,42 @@ impl Requests {
             tail.push_str(value);
         };
         field(self.dialect.completion_limit.name(), &wish.max_output_tokens.to_string());
-        let optional = |which: Field| self.dialect.takes(which);
-        if optional(Field::StreamOptions) {
-            let usage = if optional(Field::ContinuousUsage) {
-                r#"{"include_usage":true,"continuous_usage_stats":true}"#
-            } else {
-                r#"{"include_usage":true}"#
-            };
-            field(Field::StreamOptions.name(), usage);
-        }
-        if optional(Field::Temperature) {
-            field(Field::Temperature.name(), TEMPERATURE);
-        }
-        if optional(Field::Seed) {
-            // 31 bits: some servers hold the seed in a signed 32-bit number.
-            field(Field::Seed.name(), &(wish.number >> 33).to_string());
-        }
-        if optional(Field::IgnoreEos) {
-            field(Field::IgnoreEos.name(), "true");
+        for (name, value) in self.optional_fields(wish) {
+            field(name, &value);
         }
         tail.push('}');
         tail
+    }
+
+    /// The names of the fields beside model and messages that requests carry, in their order.
+    pub fn fields_sent(&self) -> Vec<&'static str> {
+        let optional = self.optional_fields(Wish { max_output_tokens: u32::MAX, number: 0 });
+        std::iter::once(self.dialect.completion_limit.name())
+            .chain(optional.into_iter().map(|(name, _)| name))
+            .collect()
+    }
+
+    /// What the plan wants and the target takes.
+    fn optional_fields(&self, wish: Wish) -> Vec<(&'static str, String)> {
+        let Sampling { temperature, top_p, end_of_text, min_output_tokens } = self.sampling;
+        let usage = if self.dialect.takes(Field::ContinuousUsage) {
+            r#"{"include_usage":true,"continuous_usage_stats":true}"#
+        } else {
+            r#"{"include_usage":true}"#
+        };
+        // A one-token request can't have more.
+        let least = min_output_tokens.filter(|least| *least <= wish.max_output_tokens);
+        let all = [
+            (Field::StreamOptions, Some(usage.to_owned())),
+            (Field::Temperature, temperature.map(|number| number.to_string())),
+            (Field::TopP, top_p.map(|number| number.to_string())),
+            // 31 bits: some servers hold the seed in a signed 32-bit number.
+            (Field::Seed, Some((wish.number >> 33).to_string())),
+            (Field::IgnoreEos, (end_of_text == EndOfText::Ignored).then(|| "true".to_owned())),
+            (Field::MinTokens, least.map(|tokens| tokens.to_string())),
+        ];
+        let wanted = all.into_iter().filter(|(field, _)| self.dialect.takes(*field));
+        wanted.filter_map(|(field, value)| Some((field.name(), value?))).collect()
     }
 }
 
@@ -223,14 +253,40 @@ mod tests {
 
     #[test]
     fn the_whole_body() {
-        let body = body(&Requests::new("org/a \"quoted\" model", Dialect::default()), 0x0123_4567_89ab_cdef);
-        insta::assert_snapshot!(body, @r#"{"model":"org/a \"quoted\" model","messages":[{"role":"user","content":"2f30533d3645fa25 opens the notes of run run-1. Before spring Task 01234567: Discuss in a long essay which events in these notes belong together, and argue for your view."}],"stream":true,"max_tokens":64,"stream_options":{"include_usage":true,"continuous_usage_stats":true},"temperature":1.0,"seed":9544371,"ignore_eos":true}"#);
+        let body = body(
+            &Requests::new("org/a \"quoted\" model", Sampling::default(), Dialect::default()),
+            0x0123_4567_89ab_cdef,
+        );
+        insta::assert_snapshot!(body, @r#"{"model":"org/a \"quoted\" model","messages":[{"role":"user","content":"2f30533d3645fa25 opens the notes of run run-1. Before spring Task 01234567: Discuss in a long essay which events in these notes belong together, and argue for your view."}],"stream":true,"max_tokens":64,"stream_options":{"include_usage":true,"continuous_usage_stats":true},"temperature":1,"seed":9544371,"ignore_eos":true}"#);
         assert!(serde_json::from_str::<Value>(&body).is_ok());
     }
 
     #[test]
+    fn sampling_is_sent_as_planned() {
+        let check = |sampling: Sampling, sent: &str| {
+            let parts = Requests::new("m", sampling, Dialect::default())
+                .parts(&[document().bytes], Wish { max_output_tokens: 64, number: 0 });
+            let body = String::from_utf8(parts.concat()).unwrap();
+            assert!(body.ends_with(sent), "{body}");
+        };
+        let users = Sampling {
+            temperature: "0.7".parse().ok(),
+            top_p: "0.95".parse().ok(),
+            end_of_text: EndOfText::Obeyed,
+            min_output_tokens: Some(16),
+        };
+        check(users, r#""continuous_usage_stats":true},"temperature":0.7,"top_p":0.95,"seed":0,"min_tokens":16}"#);
+        check(Sampling { temperature: None, min_output_tokens: Some(65), ..users }, r#"},"top_p":0.95,"seed":0}"#);
+        let requests = Requests::new("m", users, Dialect::default());
+        assert_eq!(
+            requests.fields_sent(),
+            ["max_tokens", "stream_options", "temperature", "top_p", "seed", "min_tokens"]
+        );
+    }
+
+    #[test]
     fn the_tokenizer_is_asked_about_the_same_prompt() {
-        let requests = Requests::new("m", Dialect::default());
+        let requests = Requests::new("m", Sampling::default(), Dialect::default());
         let asked: Value = serde_json::from_str(&requests.tokenizer_question(&document(), 77)).unwrap();
         let sent: Value = serde_json::from_str(&body(&requests, 77)).unwrap();
         assert_eq!(asked["messages"], sent["messages"]);
@@ -239,7 +295,7 @@ mod tests {
 
     #[test]
     fn the_document_is_shared_and_the_question_is_not() {
-        let requests = Requests::new("m", Dialect::default());
+        let requests = Requests::new("m", Sampling::default(), Dialect::default());
         let document = document();
         let text = [document.bytes.clone()];
         let [first, second] =
@@ -256,7 +312,7 @@ mod tests {
             for text in texts {
                 assert!(dialect.learn(&refusal(text)).is_some(), "{text}");
             }
-            let body = body(&Requests::new("m", dialect), 5);
+            let body = body(&Requests::new("m", Sampling::default(), dialect), 5);
             assert!(kept.iter().all(|name| body.contains(&format!("\"{name}\":"))), "{body}");
             assert!(gone.iter().all(|name| !body.contains(&format!("\"{name}\":"))), "{body}");
             assert!(serde_json::from_str::<Value>(&body).is_ok(), "{body}");

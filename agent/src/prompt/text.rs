@@ -9,7 +9,10 @@ use rand_chacha::ChaCha8Rng;
 use sha2::{Digest as _, Sha256};
 use speedmatrix_shared::{id::RunId, units::Context};
 
-use super::words;
+use super::{
+    corpus::{Corpus, whole_characters},
+    words,
+};
 
 /// What a document is for. Each purpose has texts of its own: a calibration prompt never warms a measured one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +43,7 @@ impl Purpose {
 pub struct Library {
     seed: u64,
     run: RunId,
+    corpus: Option<Corpus>,
 }
 
 /// Which document of a library.
@@ -56,7 +60,8 @@ pub struct Shelfmark {
 /// A text, ready to stand inside a JSON string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// The text: plain ASCII without quotes, backslashes or control characters, so it is its own JSON escape.
+    /// The text, escaped for JSON. Seeded text is plain ASCII without quotes, backslashes or control characters, so it is
+    /// its own escape.
     pub bytes: Bytes,
     /// SHA-256 of `bytes`, lower-case hex.
     pub sha256: String,
@@ -65,10 +70,16 @@ pub struct Document {
 impl Library {
     /// The documents of one run.
     pub const fn new(seed: u64, run: RunId) -> Self {
-        Self { seed, run }
+        Self { seed, run, corpus: None }
     }
 
-    /// The document at `mark`, exactly `chars` characters long.
+    /// The same, with a person's own text instead of seeded prose.
+    #[must_use]
+    pub fn with_corpus(self, corpus: Option<Corpus>) -> Self {
+        Self { corpus, ..self }
+    }
+
+    /// The document at `mark`, exactly `chars` bytes long, which are as many characters unless a corpus has others.
     ///
     /// It begins with a nonce: the first 16 hex digits of SHA-256 over seed, run id, purpose, context and number. The
     /// text after it is drawn from the same hash, so the same plan in the same run gives the same bytes, and another run
@@ -78,11 +89,16 @@ impl Library {
         let mut text = Vec::with_capacity(chars + LONGEST_SENTENCE);
         let head = format!("{} opens the notes of run {}. ", &hex(&hash)[..16], self.run);
         text.extend_from_slice(head.as_bytes());
-        let mut writer = Writer { rng: ChaCha8Rng::from_seed(hash) };
-        while text.len() < chars {
-            writer.sentence(&mut text);
+        let mut rng = ChaCha8Rng::from_seed(hash);
+        if let Some(corpus) = &self.corpus {
+            corpus.fill(&mut text, chars, &mut rng);
+        } else {
+            let mut writer = Writer { rng };
+            while text.len() < chars {
+                writer.sentence(&mut text);
+            }
+            text.truncate(chars);
         }
-        text.truncate(chars);
         let sha256 = hex(&Sha256::digest(&text).into());
         Document { bytes: text.into(), sha256 }
     }
@@ -114,6 +130,13 @@ fn hex(bytes: &[u8; 32]) -> String {
         write!(text, "{byte:02x}").expect("a string takes all text");
     }
     text
+}
+
+impl Document {
+    /// Its beginning, at most `bytes` long, without half a character at its end.
+    pub fn beginning(&self, bytes: usize) -> Bytes {
+        self.bytes.slice(..whole_characters(&self.bytes, bytes))
+    }
 }
 
 /// No sentence of the grammar is longer: at most 30 words of at most 14 letters.

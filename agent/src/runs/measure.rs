@@ -27,9 +27,12 @@ use crate::{
     client::Target,
     clock::Clock,
     hub::{TellError, Teller},
+    prompt::corpus::Corpus,
     store::RawKept,
 };
 
+/// Folder of people's own texts, beside the store's file.
+const CORPORA: &str = "corpora";
 /// Facts that the measuring side may be ahead of the store.
 const WAITING_FACTS: usize = 256;
 /// Threads of the measuring runtime at most: 1,024 streams need no more.
@@ -45,6 +48,7 @@ pub(super) async fn begin(
     target: Target,
     facts: TargetFacts,
 ) -> Result<RunId, StartError> {
+    let corpus = corpus(runs, &plan).await?;
     let clock = Clock::start().with_factor(facts.simulated.as_ref().map_or(1.0, |s| s.clock_factor));
     let run: RunId = uuid::Uuid::now_v7().to_string().parse().expect("a UUID is lower-case letters, digits and dashes");
     let started = RunEvent::RunStarted {
@@ -64,7 +68,7 @@ pub(super) async fn begin(
     let outlets = Outlets { facts: facts_in, gauge: hub.gauge(), stop: stop.clone() };
     *runs.slot() = Slot::Taken(Active { hub, stop: stop.clone(), ended });
     let (patience, serving) = (Patience::default(), Handle::current());
-    let job = Job { plan, run: run.clone(), target, facts, clock, patience, serving };
+    let job = Job { plan, run: run.clone(), target, facts, corpus, clock, patience, serving };
     let outcome = on_own_thread(move || measure(job, outlets));
     let runs = Arc::clone(runs);
     tokio::spawn(async move {
@@ -76,6 +80,14 @@ pub(super) async fn begin(
         drop(running);
     });
     Ok(run)
+}
+
+/// The text that the plan names, from the folder beside the store.
+async fn corpus(runs: &Runs, plan: &RunPlan) -> Result<Option<Corpus>, StartError> {
+    let Some(name) = plan.corpus().cloned() else { return Ok(None) };
+    let folder = runs.store.path().with_file_name(CORPORA);
+    let read = tokio::task::spawn_blocking(move || Corpus::read(&folder, &name)).await;
+    read.map_err(|_the_runtime_ends| StartError::Stopping)?.map(Some).map_err(StartError::Corpus)
 }
 
 /// Stores and tells every fact, and at last how the run ended.

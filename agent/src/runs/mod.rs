@@ -26,6 +26,7 @@ use crate::{
     },
     clock::Clock,
     hub::{Follower, Hub, Presence, RunTime, Subscription, TellError},
+    prompt::corpus::CorpusError,
     secret::Secret,
     store::{Store, StoreError},
 };
@@ -44,6 +45,9 @@ pub enum StartError {
     /// One run at a time, so that runs do not disturb each other.
     #[error("{} is being measured and one run at a time keeps the numbers clean: wait for its end or stop it", name(.0.as_ref()))]
     Busy(Option<RunId>),
+    /// The text of the prompts can't be had.
+    #[error(transparent)]
+    Corpus(CorpusError),
     /// The target does not answer as a model server does.
     #[error(transparent)]
     Target(#[from] ProbeError),

@@ -9,7 +9,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::de::DeserializeOwned;
-use speedmatrix_shared::{api::Problem, id::IdError, plan::FieldError};
+use speedmatrix_shared::{
+    api::Problem,
+    id::IdError,
+    plan::{Field, FieldError},
+};
 
 use crate::{
     runs::{StartError, StopError},
@@ -61,6 +65,10 @@ impl From<StartError> for Refusal {
         let (status, code) = match &error {
             StartError::Plan(errors) => {
                 let fields = errors.0.clone();
+                return Self { fields, ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "plan_invalid", error) };
+            }
+            StartError::Corpus(wrong) => {
+                let fields = vec![FieldError { field: Field::Corpus, message: wrong.to_string() }];
                 return Self { fields, ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "plan_invalid", error) };
             }
             StartError::Busy(_) => (StatusCode::CONFLICT, "busy"),

@@ -1,6 +1,6 @@
 //! How cells are measured, as the plan has it: repeats, order, mixed prompts, and the check of the client.
 
-use speedmatrix_agent::sim::SimConfig;
+use speedmatrix_agent::{prompt::corpus::Corpus, sim::SimConfig};
 use speedmatrix_shared::{
     event::{RunEvent, RunOutcome},
     id::{CellId, Phase},
@@ -98,15 +98,63 @@ fn a_burst_is_all_of_its_requests_and_their_time() {
 fn an_open_loop_counts_from_when_each_request_was_due() {
     // Ten requests of 0.54 s in 5 s, and room for one at a time: they queue before the server takes them.
     let sim = simulator(SimConfig { max_sequences: 1, ..exact(4.0) });
-    let plan = PlanDraft { load: "open:constant".into(), ..draft("1K", "180", "5s", "50") };
+    let plan = PlanDraft { load: "open:constant".into(), slo: "ttft:350ms".into(), ..draft("1K", "180", "5s", "50") };
     let seen = Rig::new(&sim.base_url()).run(plan);
     let result = seen.result("decode-1K-180");
     let stats = &result.stats;
     assert_eq!(stats.requests.map(|counts| counts.started), Some(15), "180 a minute for 5 s");
     let due = stats.ttft_scheduled_s.unwrap();
+    // Only the first two are in time: the third waits for 0.4 s.
+    assert_eq!(stats.slo.map(|slo| (slo.met, slo.judged)), Some((2, 15)));
+    assert_eq!(stats.goodput, Some(2.0 / 5.0));
     assert_eq!(due.n, 15);
     // One takes 0.54 s and the next comes after 0.333 s: the 15th waits for 14 × 0.2 s and more.
     assert!(due.max >= 2.5 && due.min >= 0.049, "{due:?}");
     assert_eq!((stats.ttft_burst_s, stats.per_user_tok_s), (None, None));
     assert_eq!(result.status, CellStatus::RequestsQueued, "{:?}", result.findings);
+}
+
+#[test]
+fn cold_prompts_come_beside_decoding_requests() {
+    let plan = PlanDraft { load: "mixed:1K".into(), prefill_contexts: "none".into(), ..draft("4K", "2", "3s", "4096") };
+    let seen = run(plan);
+    let result = seen.result("decode-4K-2");
+    let stats = &result.stats;
+    assert_eq!(result.status, CellStatus::Valid, "{:?}", result.findings);
+    assert_eq!((stats.ttft_alone_s.map(|s| s.n), stats.ttft_loaded_s.map(|s| s.n)), (Some(1), Some(5)));
+    assert!(stats.ttft_alone_s.unwrap().p50 >= 0.05 && stats.ttft_loaded_s.unwrap().min >= 0.05);
+    // This simulator's requests do not disturb each other: 100 tok/s each, all along.
+    for rate in [stats.tok_s_before_prefill, stats.tok_s_after_prefill] {
+        assert!((190.0..=202.0).contains(&rate.unwrap()), "{stats:#?}");
+    }
+    assert!(stats.tok_s_during_prefill.is_some());
+    // The slots hold the background's prompts, not the cell's.
+    assert!(stats.prompt_tokens.unwrap().abs_diff(1_024) <= 16, "{:?}", stats.prompt_tokens);
+}
+
+#[test]
+fn sampling_is_sent_as_planned_and_the_check_can_be_skipped() {
+    let plan = PlanDraft {
+        temperature: "server".into(),
+        top_p: "0.9".into(),
+        min_output: "64".into(),
+        client_check: "skip".into(),
+        ..draft("1K", "1", "1s", "128")
+    };
+    let seen = run(plan);
+    assert!(seen.logged("requests carry max_tokens, stream_options, top_p, seed, ignore_eos, min_tokens"));
+    assert!(!seen.events.iter().any(|(_, event)| matches!(event, RunEvent::Certified { .. })));
+    assert_eq!(seen.result("decode-1K-1").stats.ttft_error_bound_s, None);
+}
+
+#[test]
+fn a_persons_own_text_is_what_is_sent() {
+    let text = "Der Bär sagt: \"Grüß Gott\".\n漢字 and 🚀, too \\ here.\n";
+    let corpus = Corpus::of(&text.repeat(2_000));
+    let sim = simulator(SimConfig { ..exact(10.0) });
+    let rig = Rig::new(&sim.base_url()).with_corpus(corpus);
+    let seen = rig.run(PlanDraft { prompts: "mixed:50%".into(), ..draft("2K", "2", "1s", "128") });
+    let result = seen.result("decode-2K-2");
+    assert_eq!(result.stats.requests.map(|counts| counts.failed), Some(0), "{:?}", result.failures);
+    assert!(result.stats.prompt_tokens.unwrap().abs_diff(2_048) <= 16, "{:?}", result.stats.prompt_tokens);
 }

@@ -9,6 +9,7 @@ use speedmatrix_agent::{
         probe::{ProbeError, probe},
     },
     clock::Clock,
+    prompt::corpus::Corpus,
     secret::Secret,
     sim::{Sim, SimConfig, SimLog, SimThread},
 };
@@ -36,6 +37,7 @@ pub(crate) struct Rig {
     pub(crate) id: &'static str,
     /// Told what the probe found, before the run starts.
     pub(crate) adjust: fn(&mut TargetFacts),
+    corpus: Option<Corpus>,
     serving: Runtime,
     measuring: Runtime,
 }
@@ -78,6 +80,7 @@ impl Rig {
         Self {
             target,
             patience: Patience::default(),
+            corpus: None,
             id: "0198-test",
             adjust: |_| {},
             serving: runtime(1),
@@ -88,6 +91,10 @@ impl Rig {
     pub(crate) fn with_key(mut self, key: &str) -> Self {
         self.target.key = Secret::new(key);
         self
+    }
+
+    pub(crate) fn with_corpus(self, corpus: Corpus) -> Self {
+        Self { corpus: Some(corpus), ..self }
     }
 
     pub(crate) fn probe(&self, model: Option<&str>) -> Result<TargetFacts, ProbeError> {
@@ -114,6 +121,7 @@ impl Rig {
         let (gauge, mut gauges) = watch::channel(None);
         let stop = CancellationToken::new();
         let job = Job {
+            corpus: self.corpus.clone(),
             plan,
             run: self.id.parse().unwrap(),
             target: self.target.clone(),

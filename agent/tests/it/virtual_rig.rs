@@ -12,6 +12,7 @@ use speedmatrix_shared::{
     stats::{
         cell::{CellResult, CellStats},
         decode::{DecodeInput, EngineSeries},
+        mixed::Beside,
         request,
         verdict::RampEnd,
         window::Window,
@@ -73,6 +74,8 @@ pub(crate) fn measure(config: &SimConfig, plan: VirtualPlan, length: Nanos) -> V
         engine: EngineSeries { running: &record.running, waiting: &record.waiting, kv_usage: &record.kv_usage },
         client: ClientWatch::default(),
         load: Load::Sustained,
+        slo: None,
+        beside: Beside::default(),
     };
     let end = if state == RampState::Ready { RampEnd::Ready } else { RampEnd::BudgetSpent };
     let result = CellResult::decode(&input, end, Asked::new(plan.context, plan.prompts));

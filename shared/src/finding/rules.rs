@@ -6,7 +6,7 @@ use super::{Finding, Severity};
 use crate::{
     format,
     id::Phase,
-    plan::{Load, PromptMode},
+    plan::{Load, PromptMode, Slo},
     stats::{
         cell::{CellStats, CellStatus, RequestCounts},
         first::SlowFirst,
@@ -44,12 +44,23 @@ pub struct Asked {
     /// How requests come.
     #[serde(default)]
     pub load: Load,
+    /// What a request must keep to count as good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slo: Option<Slo>,
 }
 
 impl Asked {
     /// What a cell of this context asks for, under sustained load.
     pub const fn new(context: Context, prompts: PromptMode) -> Self {
-        Self { context, prompts, load: Load::Sustained }
+        Self { context, prompts, load: Load::Sustained, slo: None }
+    }
+
+    /// Prompt tokens of the requests in the cell's slots: those of the background in a mixed cell.
+    pub const fn prompt_context(self) -> Context {
+        match self.load {
+            Load::Mixed { background } => background,
+            Load::Sustained | Load::Burst { .. } | Load::Open(_) => self.context,
+        }
     }
 }
 
@@ -209,7 +220,7 @@ fn prefill_cached(seen: &Seen<'_>) -> Option<Finding> {
 }
 
 fn prompt_off(seen: &Seen<'_>) -> Option<Finding> {
-    let (asked, real) = (seen.asked.context.tokens(), seen.cell.prompt_tokens?);
+    let (asked, real) = (seen.asked.prompt_context().tokens(), seen.cell.prompt_tokens?);
     let off = asked.abs_diff(real);
     let is_off = off > PROMPT_TOLERANCE_TOKENS && off as f64 > PROMPT_TOLERANCE * asked as f64;
     let text = || {

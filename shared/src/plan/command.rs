@@ -4,7 +4,7 @@ use super::{Field, PlanDraft, RunPlan};
 
 impl PlanDraft {
     /// Every field with its text, in the order of the form.
-    pub fn fields(&self) -> [(Field, &str); 14] {
+    pub fn fields(&self) -> [(Field, &str); 21] {
         [
             (Field::Target, &self.target),
             (Field::Model, &self.model),
@@ -16,9 +16,16 @@ impl PlanDraft {
             (Field::MaxOutput, &self.max_output),
             (Field::Prompts, &self.prompts),
             (Field::Load, &self.load),
+            (Field::Slo, &self.slo),
+            (Field::Corpus, &self.corpus),
             (Field::Questions, &self.questions),
+            (Field::Temperature, &self.temperature),
+            (Field::TopP, &self.top_p),
+            (Field::EndOfText, &self.end_of_text),
+            (Field::MinOutput, &self.min_output),
             (Field::Order, &self.order),
             (Field::Repeats, &self.repeats),
+            (Field::ClientCheck, &self.client_check),
             (Field::Seed, &self.seed),
         ]
     }
@@ -36,9 +43,16 @@ impl PlanDraft {
             Field::MaxOutput => &mut self.max_output,
             Field::Prompts => &mut self.prompts,
             Field::Load => &mut self.load,
+            Field::Slo => &mut self.slo,
+            Field::Corpus => &mut self.corpus,
             Field::Questions => &mut self.questions,
+            Field::Temperature => &mut self.temperature,
+            Field::TopP => &mut self.top_p,
+            Field::EndOfText => &mut self.end_of_text,
+            Field::MinOutput => &mut self.min_output,
             Field::Order => &mut self.order,
             Field::Repeats => &mut self.repeats,
+            Field::ClientCheck => &mut self.client_check,
             Field::Seed => &mut self.seed,
         }
     }

@@ -2,10 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    CellOrder, Field, FieldError, Load, MAX_CELLS, PlanErrors, Prefill, PromptMode, Questions, Repeats, RunPlan,
-    TargetUrl,
-};
+use super::{Field, FieldError, Load, MAX_CELLS, PlanErrors, Prefill, RunPlan, TargetUrl, manner::Manner};
 use crate::units::{Concurrency, Context, Nanos, duration_label, parse_duration, parse_size_tokens};
 
 /// Default window, the reference page's.
@@ -56,18 +53,39 @@ pub struct PlanDraft {
     /// `shared`, `unique`, `mixed:40%` or `cold`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub prompts: String,
-    /// `sustained`, `burst:100`, `open:constant`, `open:poisson` or `open:ramp`.
+    /// `sustained`, `burst:100`, `mixed:1K`, `open:constant`, `open:poisson` or `open:ramp`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub load: String,
+    /// `ttft:500ms,tpot:50ms,e2e:10s`; empty: no bounds.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub slo: String,
+    /// A file in the agent's folder of corpora; empty: seeded text.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub corpus: String,
     /// `varied` or `identical`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub questions: String,
+    /// `0.7`, or `server` for its own; empty: 1.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub temperature: String,
+    /// `0.95`; empty or `server`: its own.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub top_p: String,
+    /// `ignore` or `stop`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub end_of_text: String,
+    /// Fewest output tokens; empty: not asked for.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub min_output: String,
     /// `rows`, `shuffled` or `interleaved`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub order: String,
     /// `3`, `3%` or `10,3%`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub repeats: String,
+    /// `run` or `skip`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub client_check: String,
     /// A whole number.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub seed: String,
@@ -75,7 +93,7 @@ pub struct PlanDraft {
 
 /// Collects the errors while fields are read.
 #[derive(Default)]
-struct Reading {
+pub(super) struct Reading {
     errors: Vec<FieldError>,
 }
 
@@ -84,8 +102,13 @@ impl Reading {
         self.errors.push(FieldError { field, message: message.into() });
     }
 
-    fn take<T, E: ToString>(&mut self, field: Field, result: Result<T, E>) -> Option<T> {
+    pub(super) fn take<T, E: ToString>(&mut self, field: Field, result: Result<T, E>) -> Option<T> {
         result.map_err(|e| self.wrong(field, e.to_string())).ok()
+    }
+
+    /// A text that may be missing. `None` also where it is wrong: no plan comes of a draft with errors.
+    pub(super) fn optional<T: std::str::FromStr<Err: ToString>>(&mut self, field: Field, text: &str) -> Option<T> {
+        optional(text).and_then(|text| self.take(field, text.parse()))
     }
 
     /// A list such as `8K,16K`: sorted, without repeats, every bad item named.
@@ -188,23 +211,18 @@ impl TryFrom<PlanDraft> for RunPlan {
         let prefill = read_prefill(&mut reading, &draft.prefill_contexts);
         let duration = read_duration(&mut reading, &draft.duration);
         let max_output_tokens = read_max_output(&mut reading, &draft.max_output);
-        let prompts = reading.take(Field::Prompts, draft.prompts.parse::<PromptMode>());
-        let load = reading.take(Field::Load, draft.load.parse::<Load>());
-        let questions = reading.take(Field::Questions, draft.questions.parse::<Questions>());
-        let order = reading.take(Field::Order, draft.order.parse::<CellOrder>());
-        let repeats = reading.take(Field::Repeats, Repeats::read(&draft.repeats));
+        let manner = Manner::read(&mut reading, &draft, max_output_tokens);
         let seed = reading.take(Field::Seed, read_seed(&draft.seed));
+        let load = manner.as_ref().map(|manner| manner.load);
         check_rate(&mut reading, load, concurrency.last().copied(), duration);
         check_shape(&mut reading, &draft, [contexts.len(), concurrency.len()], &prefill);
         let window = duration.zip(max_output_tokens);
-        let manner = prompts.zip(questions).zip(order.zip(repeats)).zip(load);
         let (Some(target), Some((duration, max_output_tokens)), Some(manner), Some(seed), true) =
             (target, window, manner, seed, reading.errors.is_empty())
         else {
             reading.errors.sort_by_key(|e| e.field);
             return Err(PlanErrors(reading.errors));
         };
-        let (((prompts, questions), (order, repeats)), load) = manner;
         Ok(Self {
             target,
             model: optional(&draft.model),
@@ -214,11 +232,7 @@ impl TryFrom<PlanDraft> for RunPlan {
             prefill,
             duration,
             max_output_tokens,
-            prompts,
-            questions,
-            order,
-            repeats,
-            load,
+            manner: Box::new(manner),
             seed,
         })
     }
@@ -297,7 +311,7 @@ fn join<T: ToString>(items: &[T]) -> String {
 
 impl From<RunPlan> for PlanDraft {
     fn from(plan: RunPlan) -> Self {
-        Self {
+        let mut draft = Self {
             target: plan.target.0,
             model: plan.model.unwrap_or_default(),
             name: plan.name.unwrap_or_default(),
@@ -310,12 +324,10 @@ impl From<RunPlan> for PlanDraft {
             },
             duration: duration_label(plan.duration),
             max_output: plan.max_output_tokens.to_string(),
-            prompts: plan.prompts.to_string(),
-            load: plan.load.to_string(),
-            questions: plan.questions.to_string(),
-            order: plan.order.to_string(),
-            repeats: plan.repeats.to_string(),
             seed: plan.seed.to_string(),
-        }
+            ..Self::default()
+        };
+        plan.manner.write(&mut draft);
+        draft
     }
 }

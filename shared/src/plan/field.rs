@@ -28,12 +28,26 @@ pub enum Field {
     Prompts,
     /// How requests come.
     Load,
+    /// Bounds of a good request.
+    Slo,
+    /// File that the prompts' text comes from.
+    Corpus,
     /// Whether requests ask the same.
     Questions,
+    /// Sampling temperature.
+    Temperature,
+    /// Share of the probability that is drawn from.
+    TopP,
+    /// What ends an answer.
+    EndOfText,
+    /// Fewest output tokens.
+    MinOutput,
     /// Order of the cells.
     Order,
     /// How often each cell is measured.
     Repeats,
+    /// Whether the client is checked.
+    ClientCheck,
     /// Seed.
     Seed,
 }
@@ -52,9 +66,16 @@ impl Field {
             Self::MaxOutput => "--max-output",
             Self::Prompts => "--prompts",
             Self::Load => "--load",
+            Self::Slo => "--slo",
+            Self::Corpus => "--corpus",
             Self::Questions => "--questions",
+            Self::Temperature => "--temperature",
+            Self::TopP => "--top-p",
+            Self::EndOfText => "--end-of-text",
+            Self::MinOutput => "--min-output",
             Self::Order => "--order",
             Self::Repeats => "--repeats",
+            Self::ClientCheck => "--client-check",
             Self::Seed => "--seed",
         }
     }

@@ -6,8 +6,12 @@ pub mod draft;
 pub mod eta;
 pub mod field;
 pub mod load;
+mod manner;
 pub mod options;
 pub mod presets;
+pub mod prompts;
+pub mod sampling;
+pub mod slo;
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +21,12 @@ use serde::{Deserialize, Serialize};
 pub use draft::PlanDraft;
 pub use field::{Field, FieldError, PlanErrors};
 pub use load::{Arrivals, Load};
-pub use options::{CellOrder, PromptMode, Questions, Repeats};
+pub use options::{CellOrder, CheckClient, Repeats};
+pub use prompts::{CorpusName, PromptMode, Questions};
+pub use sampling::Sampling;
+pub use slo::Slo;
+
+use manner::Manner;
 
 use crate::{
     id::{CellId, Phase},
@@ -64,11 +73,7 @@ pub struct RunPlan {
     prefill: Prefill,
     duration: Nanos,
     max_output_tokens: u32,
-    prompts: PromptMode,
-    questions: Questions,
-    order: CellOrder,
-    repeats: Repeats,
-    load: Load,
+    manner: Box<Manner>,
     seed: u64,
 }
 
@@ -114,28 +119,48 @@ impl RunPlan {
     }
 
     /// How prompts relate to each other.
-    pub const fn prompts(&self) -> PromptMode {
-        self.prompts
+    pub fn prompts(&self) -> PromptMode {
+        self.manner.prompts
     }
 
     /// Whether requests ask the same.
-    pub const fn questions(&self) -> Questions {
-        self.questions
+    pub fn questions(&self) -> Questions {
+        self.manner.questions
     }
 
     /// In which order decode cells are measured.
-    pub const fn order(&self) -> CellOrder {
-        self.order
+    pub fn order(&self) -> CellOrder {
+        self.manner.order
     }
 
     /// How often each decode cell is measured.
-    pub const fn repeats(&self) -> Repeats {
-        self.repeats
+    pub fn repeats(&self) -> Repeats {
+        self.manner.repeats
     }
 
     /// What the matrix's cells are loaded with.
-    pub const fn load(&self) -> Load {
-        self.load
+    pub fn load(&self) -> Load {
+        self.manner.load
+    }
+
+    /// What a request must keep to count as good, if the plan says so.
+    pub fn slo(&self) -> Option<Slo> {
+        self.manner.slo
+    }
+
+    /// The file that the prompts' text comes from; `None`: seeded text.
+    pub fn corpus(&self) -> Option<&CorpusName> {
+        self.manner.corpus.as_ref()
+    }
+
+    /// How answers are drawn and where they end.
+    pub fn sampling(&self) -> Sampling {
+        self.manner.sampling
+    }
+
+    /// Whether the client is checked before the run.
+    pub fn check_client(&self) -> CheckClient {
+        self.manner.check_client
     }
 
     /// Seed of all prompts, of sampling, of the order and of random arrivals.
@@ -174,7 +199,7 @@ impl RunPlan {
     /// [`CellOrder`] says.
     pub fn round(&self, round: u32) -> Vec<CellId> {
         let mut cells = self.cells();
-        if self.order != CellOrder::Rows {
+        if self.order() != CellOrder::Rows {
             let decode_from = cells.iter().position(|cell| cell.phase == Phase::Decode).unwrap_or(cells.len());
             let places = (decode_from..).zip(cells.split_off(decode_from));
             let mut drawn: Vec<(u64, CellId)> =

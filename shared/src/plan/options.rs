@@ -1,8 +1,7 @@
-//! How cells are measured, beside which: prompts, questions, order, repeats. Each option reads what it writes.
+//! How often and in which order cells are measured, and whether the client is checked before. Each option reads what it
+//! writes.
 
 use std::{fmt, str::FromStr};
-
-use serde::{Deserialize, Serialize};
 
 use crate::stats::interval::Interval;
 
@@ -12,120 +11,6 @@ const MAX_REPEATS: u32 = 50;
 const DEFAULT_REPEATS_UNTIL: u32 = 10;
 /// Fewest measurements before a precision can be told: an interval between repeats needs them.
 const FEWEST_FOR_INTERVAL: usize = 3;
-
-/// How the prompts of a decode cell relate to each other. It is stored as it is typed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub enum PromptMode {
-    /// One document for all slots; its prefix is cached before the cell.
-    #[default]
-    Shared,
-    /// A document per slot, each cached before the cell.
-    Unique,
-    /// The first part of each document is shared and cached, the rest is fresh for each request.
-    Mixed(SharedPercent),
-    /// A fresh document per request: nothing is cached.
-    Cold,
-}
-
-/// How much of a mixed prompt is shared, percent: 1 to 99.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SharedPercent(u8);
-
-impl SharedPercent {
-    /// The share, 0–1.
-    pub fn share(self) -> f64 {
-        f64::from(self.0) / 100.0
-    }
-}
-
-impl PromptMode {
-    /// The share (0–1) of each prompt that should come from the cache.
-    pub fn cached_share(self) -> f64 {
-        match self {
-            Self::Shared | Self::Unique => 1.0,
-            Self::Mixed(percent) => percent.share(),
-            Self::Cold => 0.0,
-        }
-    }
-}
-
-impl TryFrom<String> for PromptMode {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
-impl From<PromptMode> for String {
-    fn from(mode: PromptMode) -> Self {
-        mode.to_string()
-    }
-}
-
-impl fmt::Display for PromptMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Shared => f.write_str("shared"),
-            Self::Unique => f.write_str("unique"),
-            Self::Mixed(SharedPercent(percent)) => write!(f, "mixed:{percent}%"),
-            Self::Cold => f.write_str("cold"),
-        }
-    }
-}
-
-impl FromStr for PromptMode {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let percent = |text: &str| {
-            let number = text.trim().trim_end_matches('%').trim_end().parse().ok();
-            let percent = number.filter(|percent| (1..=99).contains(percent));
-            percent.ok_or_else(|| format!("\"{text}\" is no share: write mixed:40% with 1 to 99 percent"))
-        };
-        match text.trim() {
-            "" | "shared" => Ok(Self::Shared),
-            "unique" => Ok(Self::Unique),
-            "cold" => Ok(Self::Cold),
-            other => match other.strip_prefix("mixed:") {
-                Some(share) => percent(share).map(|percent| Self::Mixed(SharedPercent(percent))),
-                None => Err(format!("\"{other}\" is unknown: choose shared, unique, mixed:40% or cold")),
-            },
-        }
-    }
-}
-
-/// Whether requests ask the same.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Questions {
-    /// Question and sampling seed differ per slot and restart.
-    #[default]
-    Varied,
-    /// All the same: outputs go together, which flatters caches and speculation.
-    Identical,
-}
-
-impl fmt::Display for Questions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Varied => "varied",
-            Self::Identical => "identical",
-        })
-    }
-}
-
-impl FromStr for Questions {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.trim() {
-            "" | "varied" => Ok(Self::Varied),
-            "identical" => Ok(Self::Identical),
-            other => Err(format!("\"{other}\" is unknown: choose varied or identical")),
-        }
-    }
-}
 
 /// In which order decode cells are measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -158,6 +43,37 @@ impl FromStr for CellOrder {
             "shuffled" => Ok(Self::Shuffled),
             "interleaved" => Ok(Self::Interleaved),
             other => Err(format!("\"{other}\" is unknown: choose rows, shuffled or interleaved")),
+        }
+    }
+}
+
+/// Whether the client is checked against the built-in simulator before the run (method §2).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CheckClient {
+    /// It is: some seconds, after which the bound of its error is known.
+    #[default]
+    Run,
+    /// It is not: times have no certified bound.
+    Skip,
+}
+
+impl fmt::Display for CheckClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Run => "run",
+            Self::Skip => "skip",
+        })
+    }
+}
+
+impl FromStr for CheckClient {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "" | "run" => Ok(Self::Run),
+            "skip" => Ok(Self::Skip),
+            other => Err(format!("\"{other}\" is unknown: choose run or skip")),
         }
     }
 }
@@ -254,11 +170,8 @@ mod tests {
             let read = text.parse::<T>().map(|option| option.to_string());
             assert_eq!(read.as_ref().map(String::as_str).map_err(String::as_str), wanted, "{text}");
         }
-        check::<PromptMode>("", Ok("shared"));
-        check::<PromptMode>("mixed: 40 %", Ok("mixed:40%"));
-        check::<PromptMode>("mixed:100%", Err("\"100%\" is no share: write mixed:40% with 1 to 99 percent"));
-        check::<PromptMode>("warm", Err("\"warm\" is unknown: choose shared, unique, mixed:40% or cold"));
-        check::<Questions>("identical", Ok("identical"));
+        check::<CheckClient>("skip", Ok("skip"));
+        check::<CheckClient>("no", Err("\"no\" is unknown: choose run or skip"));
         check::<CellOrder>("interleaved", Ok("interleaved"));
         check::<CellOrder>("random", Err("\"random\" is unknown: choose rows, shuffled or interleaved"));
     }

@@ -62,7 +62,7 @@ fn every_field_says_what_is_wrong() {
     check(
         Field::Load,
         "steady",
-        "\"steady\" is unknown: choose sustained, burst:100, open:constant, open:poisson or open:ramp",
+        "\"steady\" is unknown: choose sustained, burst:100, mixed:1K, open:constant, open:poisson or open:ramp",
     );
     check(Field::Questions, "same", "\"same\" is unknown: choose varied or identical");
     check(Field::Order, "up", "\"up\" is unknown: choose rows, shuffled or interleaved");
@@ -178,7 +178,7 @@ fn what_remains_follows_what_the_cells_took() {
 #[test]
 fn the_command_reads_as_people_write_it() {
     let plan = plan(&[(Field::Name, "it's -fast"), (Field::Model, "-m"), (Field::PrefillContexts, "1M")]);
-    insta::assert_snapshot!(command(&plan), @r#"speedmatrix run --target http://127.0.0.1:8000 --model=-m --name 'it'\''s -fast' --contexts 8K,16K --concurrency 1,2 --prefill-contexts 1024K --duration 30s --max-output 4096 --prompts shared --load sustained --questions varied --order rows --repeats 1 --seed 0"#);
+    insta::assert_snapshot!(command(&plan), @r#"speedmatrix run --target http://127.0.0.1:8000 --model=-m --name 'it'\''s -fast' --contexts 8K,16K --concurrency 1,2 --prefill-contexts 1024K --duration 30s --max-output 4096 --prompts shared --load sustained --questions varied --temperature 1 --top-p server --end-of-text ignore --order rows --repeats 1 --client-check run --seed 0"#);
 }
 
 /// Splits a line as a POSIX shell does, as far as our quoting goes.
@@ -220,8 +220,15 @@ fn drafts() -> impl Strategy<Value = PlanDraft> {
     let questions = prop_oneof![Just("identical"), Just("")];
     let order = prop_oneof![Just("rows"), Just("shuffled"), Just("interleaved"), Just("")];
     let repeats = prop_oneof![Just("3"), Just("2.5%"), Just("5,3%"), Just("")];
-    let load = prop_oneof![Just("burst:9"), Just("open:ramp"), Just("open"), Just("")];
-    let manner = (prompts, questions, order, repeats, load);
+    let load = prop_oneof![Just("burst:9"), Just("mixed:2K"), Just("open:ramp"), Just("open"), Just("")];
+    let slo = prop_oneof![Just("ttft:0.25s,e2e:1m"), Just("tpot:20ms"), Just("")];
+    let corpus = prop_oneof![Just("my notes.txt"), Just("")];
+    let temperature = prop_oneof![Just("0"), Just("0,75"), Just("server"), Just("")];
+    let top_p = prop_oneof![Just("0.9"), Just("server"), Just("")];
+    let end = prop_oneof![Just("stop"), Just("")];
+    let min = prop_oneof![Just("64"), Just("")];
+    let check = prop_oneof![Just("skip"), Just("")];
+    let manner = ((prompts, questions, order, repeats, load), (slo, corpus, temperature, top_p, end, min, check));
     (sizes, levels, prefill, duration, path, texts, manner, any::<u64>()).prop_map(
         |(sizes, levels, prefill, duration, path, (model, name), manner, seed)| PlanDraft {
             target: format!("Host:8000{path}"),
@@ -232,11 +239,18 @@ fn drafts() -> impl Strategy<Value = PlanDraft> {
             prefill_contexts: prefill,
             duration,
             max_output: String::new(),
-            prompts: manner.0.to_owned(),
-            questions: manner.1.to_owned(),
-            order: manner.2.to_owned(),
-            repeats: manner.3.to_owned(),
-            load: manner.4.to_owned(),
+            prompts: manner.0.0.to_owned(),
+            questions: manner.0.1.to_owned(),
+            order: manner.0.2.to_owned(),
+            repeats: manner.0.3.to_owned(),
+            load: manner.0.4.to_owned(),
+            slo: manner.1.0.to_owned(),
+            corpus: manner.1.1.to_owned(),
+            temperature: manner.1.2.to_owned(),
+            top_p: manner.1.3.to_owned(),
+            end_of_text: manner.1.4.to_owned(),
+            min_output: manner.1.5.to_owned(),
+            client_check: manner.1.6.to_owned(),
             seed: seed.to_string(),
         },
     )

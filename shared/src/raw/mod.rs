@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     finding::rules::Asked,
-    plan::Load,
     stats::{
         cell::CellResult,
         counter::{self, EngineRises},
         decode::{DecodeInput, EngineSeries},
+        mixed::Beside,
         verdict::{Proof, RampEnd},
         window::Window,
     },
@@ -77,6 +77,25 @@ pub struct Decode {
     /// What is known of this client meanwhile.
     #[serde(default)]
     pub client: ClientWatch,
+    /// The cold prompts of a mixed cell.
+    #[serde(default, skip_serializing_if = "Prompts::is_empty")]
+    pub prompts: Prompts,
+}
+
+/// Cold prompts of a mixed cell: requests of one output token.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Prompts {
+    /// Sent to the idle server before.
+    pub alone: Vec<RequestTrace>,
+    /// Sent while the background decoded, one after the other.
+    pub arriving: Vec<RequestTrace>,
+}
+
+impl Prompts {
+    /// Whether there is none: the cell is no mixed one.
+    pub const fn is_empty(&self) -> bool {
+        self.alone.is_empty() && self.arriving.is_empty()
+    }
 }
 
 /// What the engine told about itself: times and values, in order of time; empty where it does not tell.
@@ -102,9 +121,9 @@ impl RawCell {
         match &self.course {
             Course::Prefill => CellResult::prefill(&self.traces, self.asked),
             Course::Decode(decode) => {
-                let input = decode.input(&self.traces, self.asked.load);
+                let input = decode.input(&self.traces, self.asked);
                 let result = CellResult::decode(&input, decode.ramp, self.asked).with_proof(decode.proof);
-                result.checked_by(decode.rises())
+                result.checked_by(decode.rises()).with_prompts(&decode.prompts.arriving)
             }
             Course::GivenUp { failure } => CellResult::given_up(failure, &self.traces),
             Course::NotDrained { running, waiting } => CellResult::not_drained(*running, *waiting),
@@ -120,7 +139,7 @@ impl Decode {
         }
     }
 
-    fn input<'a>(&'a self, traces: &'a [RequestTrace], load: Load) -> DecodeInput<'a> {
+    fn input<'a>(&'a self, traces: &'a [RequestTrace], asked: Asked) -> DecodeInput<'a> {
         let Engine { running, waiting, kv_usage, .. } = &self.engine;
         DecodeInput {
             traces,
@@ -130,7 +149,9 @@ impl Decode {
             concurrency: self.concurrency,
             engine: EngineSeries { running, waiting, kv_usage },
             client: self.client,
-            load,
+            load: asked.load,
+            slo: asked.slo,
+            beside: Beside { alone: &self.prompts.alone, arriving: &self.prompts.arriving },
         }
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     finding::Finding,
     format,
-    stats::{interval::Interval, summary::Summary},
+    stats::{goodput::SloCount, interval::Interval, summary::Summary},
     trace::{FailureKind, StampSource, TokenSource},
     units::Concurrency,
 };
@@ -37,6 +37,27 @@ pub struct RequestCounts {
     pub failed: u64,
 }
 
+/// How much the slots of one window differ: each works on texts of its own, which no block of the window's time shows.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SlotSpread {
+    /// Slots, at least 2.
+    pub slots: u32,
+    /// Standard deviation of their tokens ÷ the mean of them.
+    pub variation: f64,
+}
+
+impl SlotSpread {
+    /// Of the tokens of each slot; `None` below two slots or without tokens.
+    pub fn of(tokens: &[f64]) -> Option<Self> {
+        let n = tokens.len() as f64;
+        let mean = tokens.iter().sum::<f64>() / n;
+        let squares: f64 = tokens.iter().map(|tokens| (tokens - mean).powi(2)).sum();
+        let variation = (squares / (n - 1.0)).sqrt() / mean;
+        let slots = u32::try_from(tokens.len()).ok().filter(|slots| *slots >= 2)?;
+        variation.is_finite().then_some(Self { slots, variation })
+    }
+}
+
 /// All numbers of one cell. Times in seconds, rates in tokens per second.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -48,6 +69,8 @@ pub struct CellStats {
     /// `total_tok_s` of each measurement of the cell, where it was repeated.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub repeats_tok_s: Vec<f64>,
+    /// How much the slots' tokens in the window differ.
+    pub slot_spread: Option<SlotSpread>,
     /// What one user sees while text flows; one sample per slot.
     pub per_request_tok_s: Option<Summary>,
     /// `total_tok_s` ÷ C.
@@ -74,6 +97,20 @@ pub struct CellStats {
     pub e2e_scheduled_s: Option<Summary>,
     /// Requests completed in the window ÷ D, per second.
     pub request_rate: Option<f64>,
+    /// Requests that kept the plan's bounds, of those that were judged.
+    pub slo: Option<SloCount>,
+    /// Requests that kept the plan's bounds ÷ D, per second.
+    pub goodput: Option<f64>,
+    /// TTFT of cold prompts sent to the idle server before a mixed cell.
+    pub ttft_alone_s: Option<Summary>,
+    /// TTFT of cold prompts that arrived while the background of a mixed cell decoded.
+    pub ttft_loaded_s: Option<Summary>,
+    /// Speed of a mixed cell's background before the first cold prompt came.
+    pub tok_s_before_prefill: Option<f64>,
+    /// The same while a cold prompt was read.
+    pub tok_s_during_prefill: Option<f64>,
+    /// The same after one, until the next or the end.
+    pub tok_s_after_prefill: Option<f64>,
     /// First byte to last byte handed to the kernel.
     pub upload_s: Option<Summary>,
     /// Requests by how they ended.

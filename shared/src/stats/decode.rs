@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::{
-    cell::{CellStats, GaugeSummary, RequestCounts},
+    cell::{CellStats, GaugeSummary, RequestCounts, SlotSpread},
     interval::Interval,
+    mixed::Beside,
     request::{self, Counted},
     summary::Summary,
     window::Window,
 };
 use crate::{
-    plan::Load,
+    plan::{Load, Slo},
     trace::{RequestEnd, RequestTrace, StampSource, TokenSource},
     trust::ClientWatch,
     units::{Concurrency, Nanos},
@@ -51,6 +52,10 @@ pub struct DecodeInput<'a> {
     pub client: ClientWatch,
     /// How requests came.
     pub load: Load,
+    /// What a request must keep to count as good.
+    pub slo: Option<Slo>,
+    /// The cold prompts of a mixed cell.
+    pub beside: Beside<'a>,
 }
 
 impl<'a> DecodeInput<'a> {
@@ -86,6 +91,7 @@ impl CellStats {
         cell.fill_speed(input, &counted);
         cell.fill_first_tokens(input);
         cell.fill_gaps(window, &counted);
+        cell.fill_goodput(input, &counted);
         cell.fill_prompt(&good);
         cell.fill_client(&good, window);
         cell.fill_trust(input.client);
@@ -103,12 +109,16 @@ impl CellStats {
         let tokens: f64 = arrivals.iter().filter(|(at, _)| window.contains(*at)).map(|(_, tokens)| tokens).sum();
         let total = tokens / secs;
         self.total_tok_s = Some(total);
+        self.fill_mixed(input, &arrivals);
         if input.load.is_sustained() {
             // A burst swells and ebbs, and an open loop follows its arrivals: their blocks are no repeats of each other.
             self.total_tok_s_interval = Interval::of_blocks(window, &arrivals);
         }
         if !matches!(input.load, Load::Open(_)) {
             self.per_user_tok_s = Some(total / f64::from(input.concurrency.get()));
+        }
+        if input.load.is_sustained() {
+            self.slot_spread = SlotSpread::of(&slot_tokens(input, counted));
         }
         self.output_tokens = Some(tokens.round() as u64);
         self.per_request_tok_s = Summary::of(slot_speeds(window, counted));
@@ -204,6 +214,18 @@ impl CellStats {
         };
         self.ttft_error_bound_s = client.ttft_bias_s.zip(beside).map(|(bias, beside)| bias.abs() + beside);
     }
+}
+
+/// Tokens in the window, one value per slot, 0 for a slot without any.
+fn slot_tokens(input: &DecodeInput<'_>, counted: &[Counted<'_>]) -> Vec<f64> {
+    let mut slots = vec![0.0; input.concurrency.get() as usize];
+    for one in counted {
+        if let Some(slot) = slots.get_mut(one.trace.slot as usize) {
+            let inside = one.arrivals().filter(|(at, _)| input.window.contains(*at));
+            *slot += inside.map(|(_, tokens)| tokens).sum::<f64>();
+        }
+    }
+    slots
 }
 
 /// Tokens per second while text flows, one value per slot that tells enough.

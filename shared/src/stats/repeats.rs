@@ -5,6 +5,7 @@
 
 use super::{
     cell::{CellResult, CellStats, FailureGroup, RequestCounts},
+    goodput::SloCount,
     interval::Interval,
 };
 
@@ -50,6 +51,11 @@ impl CellStats {
         self.total_tok_s = mean(|stats| stats.total_tok_s);
         // Below three repeats there is no interval that contains their variation, and any other would understate it.
         self.total_tok_s_interval = Interval::of_repeats(&self.repeats_tok_s);
+        self.goodput = mean(|stats| stats.goodput);
+        self.slo = repeats.iter().filter_map(|repeat| repeat.stats.slo).reduce(SloCount::plus);
+        self.tok_s_before_prefill = mean(|stats| stats.tok_s_before_prefill);
+        self.tok_s_during_prefill = mean(|stats| stats.tok_s_during_prefill);
+        self.tok_s_after_prefill = mean(|stats| stats.tok_s_after_prefill);
         self.per_user_tok_s = mean(|stats| stats.per_user_tok_s);
         self.active_requests = mean(|stats| stats.active_requests);
         self.decoding_requests = mean(|stats| stats.decoding_requests);

@@ -91,6 +91,7 @@ fn spec(state: &RunState, chart: Chart, room: Room) -> Spec {
         y_word: chart.y_word,
         x_word: match state.plan.load() {
             Load::Sustained | Load::Burst { .. } => "requests at once (log scale)",
+            Load::Mixed { .. } => "background requests (log scale)",
             Load::Open(_) => "requests per minute (log scale)",
         },
         x_ticks: Tick::each(levels, format::whole),

@@ -8,6 +8,8 @@ use speedmatrix_shared::{
 
 use super::{
     field::{Choice, FieldNote, Form, TextField, input_id},
+    pick::{Options, Pick},
+    plan_more::MoreFields,
     probe::{LookButton, Probe, ProbeCard, look},
 };
 
@@ -266,6 +268,7 @@ pub fn HowFields(
                         hint="How often: 3, or 3% until the speed is known that well, or 10,3% for both. From three times on, errors contain run-to-run variation."
                     />
                 </div>
+                <MoreFields form/>
                 <TextField form field=Field::Name label="Name of the run" placeholder="model and hardware"/>
             </div>
         </section>
@@ -315,12 +318,14 @@ fn PromptChoice(form: Form) -> impl IntoView {
     }
 }
 
-/// What a field can be: its text, its word, its sentence; the first is what an empty field means.
-type Options = &'static [(&'static str, &'static str, &'static str)];
-
 const LOADS: Options = &[
     ("sustained", "Sustained", "so many requests at once, all the time; a window is measured once all have a token"),
     ("burst:100", "Burst", "100 requests, so many at once, all completed: the time of the whole counts"),
+    (
+        "mixed:1K",
+        "Prefill beside decode",
+        "cold prompts of each context come, one at a time, while so many requests on 1K prompts decode",
+    ),
     (
         "open:poisson",
         "Open loop",
@@ -338,27 +343,6 @@ const ORDERS: Options = &[
     ("shuffled", "Shuffled", "by the seed, so that a drift of the machine is no trend"),
     ("interleaved", "Interleaved", "every cell once, then every cell again: a drift falls on all alike"),
 ];
-
-/// One of a few texts for a field.
-#[component]
-fn Pick(form: Form, field: Field, group: &'static str, legend: &'static str, options: Options) -> impl IntoView {
-    let first = options.first().map_or("", |option| option.0);
-    let choice = move |&(value, word, says): &(&'static str, &'static str, &'static str)| {
-        let chosen = Signal::derive(move || {
-            let text = form.text(field);
-            text.trim() == value || (text.trim().is_empty() && value == first)
-        });
-        let choose = Callback::new(move |()| form.set(field, value.to_owned()));
-        view! { <Choice group value word says chosen choose/> }
-    };
-    view! {
-        <fieldset class="field" id=input_id(field) tabindex="-1">
-            <legend>{legend}</legend>
-            {options.iter().map(choice).collect_view()}
-            <FieldNote field hint="" errors=form.errors_of(field)/>
-        </fieldset>
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -70,6 +70,8 @@ pub(super) fn cell(traces: &[RequestTrace], slots: u32, length: Nanos, engine: E
         engine,
         client: ClientWatch::default(),
         load: Load::Sustained,
+        slo: None,
+        beside: Beside::default(),
     };
     let context = Context::new(8_192).expect("a context");
     CellResult::decode(&input, RampEnd::Ready, Asked::new(context, PromptMode::Cold))

@@ -6,6 +6,7 @@ use crate::{
     stats::{
         cell::{CellStats, RequestCounts},
         decode::{DecodeInput, EngineSeries},
+        mixed::Beside,
         summary::Summary,
         window::Window,
     },
@@ -16,7 +17,7 @@ use crate::{
 
 const WINDOW: Window = Window { start: Nanos::from_secs(2), end: Nanos::from_secs(12) };
 
-fn input(traces: &[RequestTrace], concurrency: u32) -> DecodeInput<'_> {
+pub(super) fn input(traces: &[RequestTrace], concurrency: u32) -> DecodeInput<'_> {
     DecodeInput {
         traces,
         scouts: &[],
@@ -26,10 +27,12 @@ fn input(traces: &[RequestTrace], concurrency: u32) -> DecodeInput<'_> {
         engine: EngineSeries::default(),
         client: ClientWatch::default(),
         load: Load::Sustained,
+        slo: None,
+        beside: Beside::default(),
     }
 }
 
-fn near(value: Option<f64>, wanted: f64) {
+pub(super) fn near(value: Option<f64>, wanted: f64) {
     assert!(value.is_some_and(|v| (v - wanted).abs() < 1e-9), "{value:?} is not {wanted}");
 }
 

@@ -2,6 +2,8 @@
 
 mod cell;
 mod count;
+mod goodput;
+mod mixed;
 mod verdict;
 
 use std::num::NonZeroU32;

@@ -8,6 +8,7 @@ use crate::{
     stats::{
         cell::{CellResult, CellStatus},
         decode::{DecodeInput, EngineSeries},
+        mixed::Beside,
         verdict::{RampEnd, failures},
         window::Window,
     },
@@ -46,6 +47,8 @@ impl Case {
             engine: EngineSeries { running: &self.running, waiting: &self.waiting, kv_usage: &[] },
             client: ClientWatch::default(),
             load: Load::Sustained,
+            slo: None,
+            beside: Beside::default(),
         };
         let context = Context::new(8_192).unwrap();
         CellResult::decode(&input, self.ramp, Asked::new(context, PromptMode::Shared))
@@ -201,6 +204,8 @@ fn findings_say_what_to_know() {
         engine: EngineSeries::default(),
         client: ClientWatch::default(),
         load: Load::Sustained,
+        slo: None,
+        beside: Beside::default(),
     };
     let asked = Asked::new(Context::new(8_192).unwrap(), PromptMode::Shared);
     let result = CellResult::decode(&input, RampEnd::Ready, asked);
