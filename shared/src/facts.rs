@@ -3,10 +3,11 @@
 use crate::{
     api::{Headline, RunSummary, engine_line},
     event::Origin,
+    finding::{Finding, Severity},
     format,
     id::{CellId, Phase},
     metric,
-    plan::{Arrivals, Load, Prefill, PromptMode, Questions, Repeats},
+    plan::{Arrivals, CheckClient, Load, Prefill, PromptMode, Questions, Repeats, Sampling},
     state::{Cell, CellState, RunState},
     stats::cell::{CellResult, CellStatus},
     target::TargetFacts,
@@ -81,6 +82,15 @@ pub fn run_facts(state: &RunState) -> Vec<Fact> {
             PromptMode::Cold => "A fresh document per request".to_owned(),
         };
         told.push(("Prompts", prompts));
+        if let Some(corpus) = state.plan.corpus() {
+            told.push(("Text", format!("Corpus {}", corpus.as_str())));
+        }
+        if let Some(slo) = state.plan.slo() {
+            told.push(("Bounds (SLO)", slo.to_string()));
+        }
+        if state.plan.sampling() != Sampling::default() {
+            told.push(("Sampling", state.plan.sampling().words()));
+        }
         if state.plan.questions() == Questions::Identical {
             told.push(("Questions", "The same for all requests".to_owned()));
         }
@@ -90,6 +100,8 @@ pub fn run_facts(state: &RunState) -> Vec<Fact> {
         if let Some(check) = &state.client {
             let bias = format::lag(Some(check.ttft_bias_s.abs()));
             told.push(("Client check", format!("TTFT off by {bias} at {} streams", check.streams)));
+        } else if state.plan.check_client() == CheckClient::Skip {
+            told.push(("Client check", "Skipped".to_owned()));
         }
         told.push(("Seed", state.plan.seed().to_string()));
         told.push(("Started", format::wall_time(state.started_unix_ms)));
@@ -101,6 +113,7 @@ fn decode_test(load: Load) -> String {
     match load {
         Load::Sustained => "Fixed duration".to_owned(),
         Load::Burst { requests } => format!("Burst of {requests} requests"),
+        Load::Mixed { background } => format!("Cold prompts beside decoding requests of {background}"),
         Load::Open(Arrivals::Constant) => "Open loop, constant rate".to_owned(),
         Load::Open(Arrivals::Poisson) => "Open loop, Poisson arrivals".to_owned(),
         Load::Open(Arrivals::Ramp) => "Open loop, rising rate".to_owned(),
@@ -122,6 +135,7 @@ pub fn subtitle(state: &RunState) -> String {
             Load::Sustained | Load::Burst { .. } => {
                 range(plan.concurrency(), "concurrency level", "concurrency levels")
             }
+            Load::Mixed { .. } => range(plan.concurrency(), "background request", "backgrounds"),
             Load::Open(_) => range(plan.concurrency(), "rate", "rates per minute"),
         };
         parts.push(format!("{contexts} × {levels}"));
@@ -206,7 +220,9 @@ fn kpi(state: &RunState, label: &'static str, phase: Phase, key: &str) -> Kpi {
     cells.sort();
     let value = shown.split(' ').next().unwrap_or_default().to_owned();
     let unit = if value == format::MISSING { String::new() } else { metric.unit.to_owned() };
-    let at = if unit.is_empty() { String::new() } else { places(&cells) };
+    let sure = cells.first().and_then(|id| state.cell(*id)?.result()).map(|r| metric.precision(r, state.origin));
+    let sure = sure.filter(|sure| !sure.is_empty()).map(|sure| format!(" ({sure})")).unwrap_or_default();
+    let at = if unit.is_empty() { String::new() } else { places(&cells) + &sure };
     Kpi { label, value, unit, at }
 }
 
@@ -252,7 +268,10 @@ fn status_words(status: CellStatus) -> String {
 pub fn summary(state: &RunState) -> RunSummary {
     let (cells_done, cells) = state.progress();
     let flagged = |cell: &&Cell| match &cell.state {
-        CellState::Finished { result } => result.status != CellStatus::Valid || !result.findings.is_empty(),
+        CellState::Finished { result } => {
+            let warns = |finding: &Finding| finding.severity == Severity::Warning;
+            result.status != CellStatus::Valid || result.findings.iter().any(warns)
+        }
         _ => false,
     };
     RunSummary {

@@ -10,7 +10,6 @@ use crate::{
     format,
     id::CellId,
     metric::{self, Metric},
-    plan::Load,
     state::{Cell, RunState},
 };
 
@@ -90,6 +89,8 @@ pub struct TableRow {
     pub id: CellId,
     /// Texts, as many as there are columns.
     pub cells: Vec<String>,
+    /// How sure each is, where that is known; as many, and empty otherwise.
+    pub precision: Vec<String>,
 }
 
 /// All planned cells with the reference page's columns; "—" where a cell has no number (yet).
@@ -98,16 +99,19 @@ pub fn table(state: &RunState) -> Table {
     let load = state.plan.load();
     let mut columns = vec!["Phase", "Context", load.level_label(), "Status"];
     columns.extend(metrics.iter().map(|metric| metric.column));
-    Table { columns, rows: sorted(state).into_iter().map(|cell| row(load, cell, metrics)).collect() }
+    Table { columns, rows: sorted(state).into_iter().map(|cell| row(state, cell, metrics)).collect() }
 }
 
-fn row(load: Load, cell: &Cell, metrics: &[Metric]) -> TableRow {
+fn row(state: &RunState, cell: &Cell, metrics: &[Metric]) -> TableRow {
     let id = cell.id;
-    let phase = load.phase_label(id.phase).to_owned();
+    let phase = state.plan.load().phase_label(id.phase).to_owned();
     let mut cells = vec![phase, id.context.to_string(), id.concurrency.to_string(), cell.status_label()];
     let text = |metric: &Metric| cell.result().map_or_else(|| format::MISSING.to_owned(), |r| metric.text(r));
+    let mut precision = vec![String::new(); cells.len()];
     cells.extend(metrics.iter().map(text));
-    TableRow { id, cells }
+    let sure = |metric: &Metric| cell.result().map(|r| metric.precision(r, state.origin)).unwrap_or_default();
+    precision.extend(metrics.iter().map(sure));
+    TableRow { id, cells, precision }
 }
 
 /// The cells by phase, context and requests at once, whatever order they are measured in.

@@ -4,6 +4,7 @@ mod table;
 
 use crate::{
     event::Origin,
+    format,
     id::Phase,
     stats::{cell::CellResult, interval::Interval},
 };
@@ -84,6 +85,13 @@ impl Metric {
             Some(Origin::Imported) => None,
             _ => self.samples.and_then(|get| get(result)),
         }
+    }
+
+    /// How sure the number is, as far as that is known: `± 4.1, n 12`, and empty where neither is.
+    pub fn precision(&self, result: &CellResult, origin: Option<Origin>) -> String {
+        let half = self.interval(result).map(|interval| format!("± {}", (self.show)(Some(interval.half_width))));
+        let n = self.n(result, origin).map(|n| format!("n {}", format::count(Some(n))));
+        half.into_iter().chain(n).collect::<Vec<_>>().join(", ")
     }
 
     /// Whether cells of `phase` have it.

@@ -132,7 +132,7 @@ pub fn MeasurementsSection(
             <div class="section-head">
                 <div>
                     <h2 id="all-title">"All measurements"</h2>
-                    <p class="say">"Latencies are medians. Total tok/s is output across all requests at once."</p>
+                    <p class="say">"Latencies are medians of n requests. Total tok/s is output across all requests at once, with its 95 % interval."</p>
                 </div>
             </div>
             <div class="panel table-scroll" tabindex="0" role="region" aria-label="Table of all measurements">
@@ -141,7 +141,7 @@ pub fn MeasurementsSection(
                         <tr>{columns.into_iter().enumerate().map(head).collect_view()}</tr>
                     </thead>
                     <tbody>
-                        <For each=move || sorted.get() key=|row| (row.row.id, row.row.cells.clone()) let:row>
+                        <For each=move || sorted.get() key=|row| (row.row.id, row.row.cells.clone(), row.row.precision.clone()) let:row>
                             {move || table_row(&row.row)}
                         </For>
                     </tbody>
@@ -161,10 +161,13 @@ const fn align(column: usize) -> &'static str {
 
 fn table_row(row: &TableRow) -> impl IntoView + use<> {
     let class = (row.id.phase == Phase::Decode).then_some("decode");
-    let cell = |(n, text): (usize, &String)| view! { <td class=align(n) data-col=column_key(n)>{text.clone()}</td> };
+    let cell = |(n, (text, precision)): (usize, (&String, &String))| {
+        let sure = (!precision.is_empty()).then(|| view! { <small class="sure">{precision.clone()}</small> });
+        view! { <td class=align(n) data-col=column_key(n)>{text.clone()}{sure}</td> }
+    };
     view! {
         <tr class=class data-cell=row.id.to_string()>
-            {row.cells.iter().enumerate().map(cell).collect_view()}
+            {row.cells.iter().zip(&row.precision).enumerate().map(cell).collect_view()}
         </tr>
     }
 }

@@ -26,6 +26,8 @@ struct Bar {
     share: f64,
     rate: String,
     ttft: String,
+    /// How many requests it is of, where that is known.
+    sure: String,
     state: Option<String>,
 }
 
@@ -38,6 +40,11 @@ fn text(cell: &Cell, key: &str) -> String {
     metric::by_key(key).map_or_else(|| format::MISSING.to_owned(), |metric| (metric.show)(number(cell, key)))
 }
 
+fn sure(state: &RunState, cell: &Cell) -> String {
+    let ttft = metric::by_key("ttft").zip(cell.result());
+    ttft.map(|(metric, result)| metric.precision(result, state.origin)).unwrap_or_default()
+}
+
 fn bars(state: &RunState) -> Vec<Bar> {
     let cells: Vec<&Cell> = state.cells_of(Phase::Prefill).collect();
     let fastest = Range::of(cells.iter().filter_map(|cell| number(cell, "total_tok_s"))).map_or(1.0, |range| range.hi);
@@ -47,6 +54,7 @@ fn bars(state: &RunState) -> Vec<Bar> {
         share: number(cell, "total_tok_s").map_or(0.0, |rate| rate / fastest),
         rate: text(cell, "total_tok_s"),
         ttft: text(cell, "ttft"),
+        sure: sure(state, cell),
         state: word(cell),
     };
     cells.iter().map(bar).collect()
@@ -93,7 +101,7 @@ fn Bars(run: LiveRun) -> impl IntoView {
         let numbers = match bar.state {
             None => view! {
                 <td class="value">{bar.rate}</td>
-                <td>{bar.ttft}</td>
+                <td>{bar.ttft}<small class="sure">{bar.sure}</small></td>
             }
             .into_any(),
             Some(state) => view! { <td class="state" colspan="2">{state}</td> }.into_any(),
