@@ -3,12 +3,12 @@
 use speedmatrix_agent::sim::{Outputs, Physics, SimConfig, Speculation, VirtualPlan};
 use speedmatrix_shared::{
     id::Phase,
-    plan::{Load, PromptMode},
+    plan::{Load, PromptMode, Sampling, sampling::EndOfText},
     stats::{
         cell::CellResult,
         compare::{
             Basis, MARGIN, Verdict,
-            conditions::{Conditions, Sampling, Side},
+            conditions::{Conditions, Side},
             page::{Measure, Outcome, Pair, compare},
             repeats::{Spread, repeats_to_see},
         },
@@ -23,7 +23,7 @@ const CONDITIONS: Conditions = Conditions {
     load: Load::Sustained,
     phase: Phase::Decode,
     prompts: PromptMode::Shared,
-    sampling: Sampling { temperature: Some(1.0), top_p: None, ignore_eos: Some(true) },
+    sampling: Sampling { temperature: None, top_p: None, end_of_text: EndOfText::Ignored, min_output_tokens: None },
     max_output_tokens: 4_096,
 };
 
@@ -166,8 +166,23 @@ fn a_run_against_its_twin_is_no_news() {
     assert!(count(&pages, news) <= 10, "{} of 200", count(&pages, news));
     // Without the page's adjustment one in twenty is expected to be false; 16 of 200 leaves room for chance.
     assert!(count(&alone, news) <= 16, "{} of 200", count(&alone, news));
-    // One window per side never claims to know: what long texts do shows between repeats only, so it is often wrong.
+    // One window per side never claims to know; what texts do to its slots is in its error all the same.
+    assert!(count(&windows, news) <= 10, "{} of 200", count(&windows, news));
     assert!(windows.iter().all(|outcome| outcome.basis() == Some(Basis::OneWindow)));
+}
+
+/// With many slots, each on a text of its own, one window shows how much texts differ.
+#[test]
+fn one_window_of_many_slots_sees_a_large_change_and_no_other() {
+    let kind = Kind { text_sigma: 0.25, level: 16, outputs: Outputs::Exactly(1_500), secs: 4 };
+    let config = noisy(kind.text_sigma);
+    let base = kind.results(&config, 50_000..50_100);
+    let twin = outcomes(&base, &kind.results(&config, 60_000..60_100), 1, 1);
+    let false_news = count(&twin, |verdict| matches!(verdict, Verdict::Faster | Verdict::Slower));
+    assert!(false_news <= 10, "{false_news} of 100");
+    let changed = outcomes(&base, &kind.results(&faster(config, 0.4), 70_000..70_100), 1, 1);
+    let found = changed.iter().filter(|outcome| outcome.label() == "likely faster").count();
+    assert!(found >= 80, "{found} of 100");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use speedmatrix_shared::{
         cell::{CellResult, CellStats, CellStatus},
         compare::{
             Direction, Effect, MARGIN, Verdict,
-            conditions::{Condition, Conditions, Sampling, Side},
+            conditions::{Condition, Conditions, Side},
             delta::Delta,
             medians::median_absolute_deviation,
             page::{Measure, Outcome, Pair, compare},

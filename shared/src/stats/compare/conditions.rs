@@ -6,7 +6,7 @@ use std::fmt;
 use crate::{
     format,
     id::Phase,
-    plan::{Load, PromptMode, RunPlan},
+    plan::{Load, PromptMode, RunPlan, Sampling},
     stats::cell::{CellResult, CellStatus},
     trace::TokenSource,
 };
@@ -29,20 +29,10 @@ pub struct Conditions {
     pub max_output_tokens: u32,
 }
 
-/// How outputs were sampled, as it was sent; `None`: left to the server.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Sampling {
-    /// Temperature.
-    pub temperature: Option<f64>,
-    /// Nucleus.
-    pub top_p: Option<f64>,
-    /// Whether outputs run to their limit.
-    pub ignore_eos: Option<bool>,
-}
-
 impl Conditions {
     /// What a plan asks of its cells of a phase.
-    pub fn of(plan: &RunPlan, phase: Phase, sampling: Sampling) -> Self {
+    pub fn of(plan: &RunPlan, phase: Phase) -> Self {
+        let sampling = plan.sampling();
         match phase {
             Phase::Decode => {
                 let (load, prompts, max_output_tokens) = (plan.load(), plan.prompts(), plan.max_output_tokens());
@@ -171,7 +161,7 @@ pub fn differences(base: &Side<'_>, candidate: &Side<'_>) -> Vec<Difference> {
         },
         sources.and_then(|(a, b)| differ(Condition::TokenSource, a.label(), b.label())),
         differ(Condition::PromptMode, &a.prompts.to_string(), &b.prompts.to_string()),
-        differ(Condition::Sampling, &sampling(a.sampling), &sampling(b.sampling)),
+        differ(Condition::Sampling, &a.sampling.words(), &b.sampling.words()),
         differ(Condition::MaxOutput, &count(u64::from(a.max_output_tokens)), &count(u64::from(b.max_output_tokens))),
         prompts_apart(base, candidate)
             .and_then(|(base, candidate)| named(Condition::PromptTokens, count(base), count(candidate))),
@@ -193,11 +183,4 @@ fn phase(conditions: &Conditions) -> String {
         (Phase::Decode, Load::Sustained) => "sustained decode".to_owned(),
         (Phase::Decode, load) => load.to_string(),
     }
-}
-
-fn sampling(sampling: Sampling) -> String {
-    let left = || "left to the server".to_owned();
-    let number = |value: Option<f64>| value.map_or_else(left, |value| format::plain(Some(value)));
-    let ends = sampling.ignore_eos.map_or_else(left, |ignored| if ignored { "ignored" } else { "kept" }.to_owned());
-    format!("temperature {}, top_p {}, ends {ends}", number(sampling.temperature), number(sampling.top_p))
 }

@@ -4,17 +4,17 @@ use super::{
     Basis, Direction, Effect, Verdict,
     conditions::{Condition, Difference, Side, differences},
     multiple,
-    welch::LogMean,
+    welch::{Inside, LogMean},
 };
-use crate::stats::{cell::CellResult, interval::Interval};
+use crate::stats::cell::CellResult;
 
 /// Which number of the cells is compared.
 #[derive(Debug, Clone, Copy)]
 pub struct Measure {
     /// The number.
     pub value: fn(&CellResult) -> Option<f64>,
-    /// Its interval inside one window, where it has one.
-    pub inside: fn(&CellResult) -> Option<Interval>,
+    /// What one window tells about its error, where it does.
+    pub inside: fn(&CellResult) -> Option<Inside>,
     /// Which way it is good.
     pub direction: Direction,
 }
@@ -23,7 +23,10 @@ impl Measure {
     /// Tokens per second of all slots.
     pub const TOTAL_SPEED: Self = Self {
         value: |result| result.stats.total_tok_s,
-        inside: |result| result.stats.total_tok_s_interval,
+        inside: |result| {
+            let (blocks, slots) = result.stats.total_tok_s_interval.zip(result.stats.slot_spread)?;
+            Some(Inside { blocks, slots })
+        },
         direction: Direction::HigherIsFaster,
     };
 

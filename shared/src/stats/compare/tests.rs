@@ -4,16 +4,15 @@ use proptest::prelude::*;
 
 use super::{
     Basis, Direction, Effect, MARGIN, Verdict,
-    conditions::{Condition, Conditions, Sampling, Side},
+    conditions::{Condition, Conditions, Side},
     page::{Measure, Outcome, Pair, compare},
-    welch::LogMean,
+    welch::{Inside, LogMean},
 };
 use crate::{
     id::Phase,
-    plan::Load,
-    plan::PromptMode,
+    plan::{Load, PromptMode, Sampling, sampling::EndOfText},
     stats::{
-        cell::{CellResult, CellStats, CellStatus},
+        cell::{CellResult, CellStats, CellStatus, SlotSpread},
         interval::{Interval, IntervalKind},
     },
     trace::TokenSource,
@@ -22,7 +21,7 @@ use crate::{
 const DECODE: Conditions = Conditions {
     phase: Phase::Decode,
     prompts: PromptMode::Shared,
-    sampling: Sampling { temperature: Some(1.0), top_p: None, ignore_eos: Some(true) },
+    sampling: Sampling { temperature: None, top_p: None, end_of_text: EndOfText::Ignored, min_output_tokens: None },
     max_output_tokens: 4_096,
     load: Load::Sustained,
 };
@@ -31,6 +30,7 @@ fn cell(total_tok_s: f64) -> CellResult {
     let stats = CellStats {
         total_tok_s: Some(total_tok_s),
         total_tok_s_interval: Some(Interval { half_width: total_tok_s * 0.01, n: 32, kind: IntervalKind::Blocks }),
+        slot_spread: Some(SlotSpread { slots: 64, variation: 0.02 }),
         token_source: Some(TokenSource::ServerPerChunk),
         prompt_tokens: Some(8_190),
         ..CellStats::default()
@@ -80,12 +80,18 @@ fn inconclusive_says_what_could_have_been_seen() {
 }
 
 #[test]
-fn a_window_without_an_interval_proves_nothing() {
-    let mut alone = cell(100.0);
-    alone.stats.total_tok_s_interval = None;
-    let outcome = outcome(&[alone], &cells(&[200.0]));
-    assert_eq!((outcome.label(), outcome.basis()), ("inconclusive", Some(Basis::OneWindow)));
-    assert_eq!(outcome.basis().and_then(Basis::caveat), Some("run-to-run variation unknown"));
+fn a_window_that_knows_half_of_its_error_proves_nothing() {
+    let check = |change: fn(&mut CellStats)| {
+        let mut alone = cell(100.0);
+        change(&mut alone.stats);
+        let outcome = outcome(&[alone], &cells(&[200.0]));
+        assert_eq!((outcome.label(), outcome.basis()), ("inconclusive", Some(Basis::OneWindow)));
+        assert_eq!(outcome.basis().and_then(Basis::caveat), Some("run-to-run variation unknown"));
+    };
+    check(|stats| stats.total_tok_s_interval = None);
+    check(|stats| stats.slot_spread = None);
+    // Two slots on texts that differ by a third: anything could be their sum.
+    check(|stats| stats.slot_spread = Some(SlotSpread { slots: 2, variation: 0.3 }));
 }
 
 #[test]
@@ -123,7 +129,7 @@ fn different_conditions_are_named() {
     check_differs(|_, _| {}, &[]);
     check_differs(|c, _| c.phase = Phase::Prefill, &[Condition::Phase]);
     check_differs(|c, _| c.prompts = PromptMode::Cold, &[Condition::PromptMode]);
-    check_differs(|c, _| c.sampling.temperature = Some(0.0), &[Condition::Sampling]);
+    check_differs(|c, _| c.sampling.temperature = "0".parse().ok(), &[Condition::Sampling]);
     check_differs(|c, _| c.max_output_tokens = 16, &[Condition::MaxOutput]);
     check_differs(|_, cell| cell.status = CellStatus::RequestsQueued, &[Condition::Status]);
     check_differs(|_, cell| cell.status = CellStatus::ClientLimited, &[Condition::Status, Condition::ClientLimited]);
@@ -159,7 +165,8 @@ fn swapped(verdict: Verdict) -> Verdict {
 proptest! {
     #[test]
     fn swapping_the_sides_turns_everything_around(a in rates(), b in rates()) {
-        let inside = Interval { half_width: 1.0, n: 24, kind: IntervalKind::Blocks };
+        let blocks = Interval { half_width: 1.0, n: 24, kind: IntervalKind::Blocks };
+        let inside = Inside { blocks, slots: SlotSpread { slots: 8, variation: 0.1 } };
         let mean = |rates: &[f64]| LogMean::new(rates, Some(inside)).unwrap();
         let there = Effect::of_means(mean(&a), mean(&b));
         let back = Effect::of_means(mean(&b), mean(&a));

@@ -7,7 +7,7 @@
 use statrs::distribution::{ContinuousCDF as _, Normal, StudentsT};
 
 use super::{Basis, Effect, RatioInterval, Scatter};
-use crate::stats::interval::Interval;
+use crate::stats::{cell::SlotSpread, interval::Interval};
 
 /// Fewest repeats of which a scatter can be told.
 const MIN_REPEATS: usize = 2;
@@ -25,6 +25,16 @@ pub struct LogMean {
     basis: Basis,
 }
 
+/// What one window tells about its own error: how its time varies, and how its slots do. Both are needed: blocks of time
+/// don't show that every slot kept to one text, and slots don't show what slows all of them at once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Inside {
+    /// Interval between blocks of the window's time.
+    pub blocks: Interval,
+    /// Differences between its slots.
+    pub slots: SlotSpread,
+}
+
 /// A standard error with its degrees of freedom.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Error {
@@ -33,9 +43,9 @@ struct Error {
 }
 
 impl LogMean {
-    /// One side: its repeats, and the interval inside the window, which counts only where there is one repeat. `None`
+    /// One side: its repeats, and what is known inside the window, which counts only where there is one repeat. `None`
     /// without values, or if one is not above 0: it has no logarithm.
-    pub fn new(values: &[f64], inside: Option<Interval>) -> Option<Self> {
+    pub fn new(values: &[f64], inside: Option<Inside>) -> Option<Self> {
         let measured = |value: &f64| value.is_finite() && *value > 0.0;
         if values.is_empty() || !values.iter().all(measured) {
             return None;
@@ -53,12 +63,26 @@ impl LogMean {
 }
 
 impl Error {
-    /// From an interval of the value itself: the delta method, var(ln x) ≈ var(x) ÷ x² (Oehlert, "A Note on the Delta
-    /// Method", 1992).
-    fn inside(interval: Interval, value: f64) -> Option<Self> {
-        let freedom = f64::from(interval.n) - 1.0;
-        let standard = interval.half_width / quantile(freedom, UPPER_TAIL)? / value;
-        standard.is_finite().then_some(Self { variance: standard * standard, freedom })
+    /// The sum of both errors. From an interval of the value itself: the delta method, var(ln x) ≈ var(x) ÷ x² (Oehlert,
+    /// "A Note on the Delta Method", 1992); of a sum over slots: their variation ÷ √slots.
+    fn inside(Inside { blocks, slots }: Inside, value: f64) -> Option<Self> {
+        let freedom = f64::from(blocks.n) - 1.0;
+        let standard = blocks.half_width / quantile(freedom, UPPER_TAIL)? / value;
+        let count = f64::from(slots.slots);
+        let by_blocks = Self { variance: standard * standard, freedom };
+        let by_slots = Self { variance: slots.variation * slots.variation / count, freedom: count - 1.0 };
+        let both = by_blocks.plus(by_slots);
+        both.variance.is_finite().then_some(both)
+    }
+
+    /// The error of a sum, with Satterthwaite's degrees of freedom.
+    fn plus(self, other: Self) -> Self {
+        let variance = self.variance + other.variance;
+        let weighted = |error: Self| error.variance * error.variance / error.freedom;
+        let satterthwaite = variance * variance / (weighted(self) + weighted(other));
+        // Without any scatter the formula has nothing to weigh by.
+        let freedom = if satterthwaite.is_finite() { satterthwaite } else { self.freedom + other.freedom };
+        Self { variance, freedom }
     }
 }
 
@@ -71,13 +95,8 @@ impl Effect {
             _ => Basis::OneWindow,
         };
         let scatter = base.error.zip(candidate.error).and_then(|(base, candidate)| {
-            let variance = base.variance + candidate.variance;
-            let satterthwaite = variance * variance
-                / (base.variance * base.variance / base.freedom
-                    + candidate.variance * candidate.variance / candidate.freedom);
-            // Without any scatter the formula has nothing to weigh by.
-            let freedom = if satterthwaite.is_finite() { satterthwaite } else { base.freedom + candidate.freedom };
-            Scatter::around(difference, variance.sqrt(), freedom)
+            let both = base.plus(candidate);
+            Scatter::around(difference, both.variance.sqrt(), both.freedom)
         });
         Self { ratio: difference.exp(), scatter, basis }
     }
