@@ -26,6 +26,8 @@ pub mod path {
     pub const LIVE: &str = "/api/v1/runs/{id}/live";
     /// POST: stops the run; what is measured stays.
     pub const STOP: &str = "/api/v1/runs/{id}/stop";
+    /// POST [`crate::steer::Steer`]: what happens next in a running run, or a cell to leave out.
+    pub const STEER: &str = "/api/v1/runs/{id}/steer";
     /// GET `?format=md|csv|json`: the run as a file.
     pub const EXPORT: &str = "/api/v1/runs/{id}/export";
     /// POST [`super::ProbeRequest`]: [`crate::target::TargetFacts`].

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    id::CellId, plan::RunPlan, stats::cell::CellResult, target::TargetFacts, trust::ClientCheck, units::Nanos,
+    id::CellId, plan::RunPlan, stats::cell::CellResult, steer::Next, target::TargetFacts, trust::ClientCheck,
+    units::Nanos,
 };
 
 /// Where a run's numbers come from. Shown wherever the run is.
@@ -133,6 +134,11 @@ pub enum RunEvent {
         cell: CellId,
         /// Its numbers.
         result: Box<CellResult>,
+    },
+    /// People asked what is to happen when the running cell is over.
+    Steered {
+        /// What.
+        next: Next,
     },
     /// A line for the log.
     Log {

@@ -16,6 +16,7 @@ pub mod raw;
 pub mod sample;
 pub mod state;
 pub mod stats;
+pub mod steer;
 pub mod target;
 pub mod trace;
 pub mod trust;

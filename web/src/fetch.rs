@@ -41,7 +41,12 @@ pub async fn post<T: DeserializeOwned>(path: &str, body: &impl Serialize) -> Res
 
 /// POST to `path` without a body, for commands whose answer holds nothing new.
 pub async fn command(path: &str) -> Result<(), FetchError> {
-    let answer = send(path, &serde_json::Map::new()).await?;
+    order(path, &serde_json::Map::new()).await
+}
+
+/// POST `body` to `path`, where the answer holds nothing new.
+pub async fn order(path: &str, body: &impl Serialize) -> Result<(), FetchError> {
+    let answer = send(path, body).await?;
     if answer.ok() { Ok(()) } else { Err(refusal(answer).await) }
 }
 

@@ -15,6 +15,7 @@ pub mod ramp;
 mod record;
 mod single;
 mod skip;
+pub mod steer;
 mod supply;
 mod tune;
 mod warm_up;
@@ -32,8 +33,8 @@ use speedmatrix_shared::{
     raw::RawCell,
     stats::cell::{CellResult, CellStatus},
     target::TargetFacts,
-    trace::FailureKind,
-    units::{Context, Nanos},
+    trace::{FailureKind, RequestTrace},
+    units::{Concurrency, Context, Nanos},
 };
 use tokio::{
     runtime::Handle,
@@ -43,6 +44,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     gauges::{Scene, Scraper},
+    steer::Steering,
     tune::Lengths,
 };
 use crate::{
@@ -114,15 +116,18 @@ pub struct Outlets {
     pub gauge: watch::Sender<Option<Gauge>>,
     /// Stops the run within a second; the running cell is dropped.
     pub stop: CancellationToken,
+    /// What else people ask.
+    pub steering: watch::Receiver<Steering>,
 }
 
 /// Makes the run. Tells `Certified`, `Calibrated`, `CellSkipped`, `CellStarted`, `RampDone`, `CellFinished` and `Log`; start, probe and
 /// end of the run are the caller's to tell.
 pub async fn run(job: Job, outlets: Outlets) -> RunOutcome {
-    let Outlets { facts, gauge, stop } = outlets;
+    let Outlets { facts, gauge, stop, steering } = outlets;
     let serving = job.serving.clone();
     let clock = job.clock;
-    let mut bench = match Bench::new(job, facts) {
+    let changes = steer::tell_changes(steering.clone(), Teller { facts: facts.clone(), clock });
+    let mut bench = match Bench::new(job, facts, steering) {
         Ok(bench) => bench,
         Err(reason) => return RunOutcome::Failed { reason },
     };
@@ -133,9 +138,10 @@ pub async fn run(job: Job, outlets: Outlets) -> RunOutcome {
         () = stop.cancelled() => RunOutcome::Cancelled,
         done = bench.whole() => match done {
             Ok(()) => RunOutcome::Finished,
-            Err(Halt::Unheard) => RunOutcome::Cancelled,
+            Err(Halt::Unheard | Halt::Asked) => RunOutcome::Cancelled,
             Err(Halt::Fatal(reason)) => RunOutcome::Failed { reason },
         },
+        _unheard = changes => RunOutcome::Cancelled,
     };
     drop(live);
     gauge.send_replace(None);
@@ -147,6 +153,8 @@ pub async fn run(job: Job, outlets: Outlets) -> RunOutcome {
 enum Halt {
     /// Nobody listens any more.
     Unheard,
+    /// A person asked for the end.
+    Asked,
     /// The target can't be measured.
     Fatal(String),
 }
@@ -203,6 +211,7 @@ struct Bench {
     serving: Handle,
     teller: Teller,
     scene: watch::Sender<Option<Scene>>,
+    steering: watch::Receiver<Steering>,
     /// Asks the engine; used only while `engine_tells`.
     engine: Scraper,
     engine_tells: bool,
@@ -224,7 +233,7 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(job: Job, facts: mpsc::Sender<Fact>) -> Result<Self, String> {
+    fn new(job: Job, facts: mpsc::Sender<Fact>, steering: watch::Receiver<Steering>) -> Result<Self, String> {
         let Job { plan, run, target, facts: known, corpus, clock, patience, serving } = job;
         let model = known.served_model.as_deref().or(plan.model()).unwrap_or_default();
         let requests = Arc::new(Requests::new(model, plan.sampling(), Dialect::default()));
@@ -244,6 +253,7 @@ impl Bench {
             unreachable_in_a_row: 0,
             teller: Teller { facts, clock },
             scene: watch::Sender::new(None),
+            steering,
             plan,
             target,
             facts: known,
@@ -262,6 +272,7 @@ impl Bench {
         let rounds = if self.plan.order() == CellOrder::Interleaved { repeats.most() } else { 1 };
         for round in 0..rounds {
             for cell in self.plan.round(round) {
+                self.may_go_on().await?;
                 match cell.phase {
                     Phase::Prefill if round == 0 => self.first_prefill(cell).await?,
                     Phase::Prefill => {}
@@ -279,20 +290,41 @@ impl Bench {
             self.from_warm_up.insert(cell.context);
             return Ok(());
         }
-        self.prefill_cell(cell).await
+        tokio::select! {
+            biased;
+            () = steer::skip_of(self.steering.clone(), cell) => self.leave(cell).await,
+            done = self.prefill_cell(cell) => done,
+        }
     }
 
     /// Measures a decode cell once, or as often as it takes, as the plan has it; not at all where that is settled.
     async fn decode_round(&mut self, cell: CellId) -> Result<(), Halt> {
-        let mut scout =
-            if self.from_warm_up.remove(&cell.context) { self.prefill_from_warm_up(cell.context).await? } else { None };
+        let mut scout = self.waiting_prefill(cell.context).await?;
         while !self.is_settled(cell) {
-            self.decode_cell(cell, scout.take()).await?;
+            self.may_go_on().await?;
+            tokio::select! {
+                biased;
+                () = steer::skip_of(self.steering.clone(), cell) => self.leave(cell).await?,
+                done = self.decode_cell(cell, scout.take()) => done?,
+            }
             if self.plan.order() == CellOrder::Interleaved {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Measures the prefill row that waits for the first decode cell of its context.
+    async fn waiting_prefill(&mut self, context: Context) -> Result<Option<RequestTrace>, Halt> {
+        if !self.from_warm_up.remove(&context) {
+            return Ok(None);
+        }
+        let cell = CellId { phase: Phase::Prefill, context, concurrency: Concurrency::ONE };
+        tokio::select! {
+            biased;
+            () = steer::skip_of(self.steering.clone(), cell) => self.leave(cell).await.map(|()| None),
+            warm_up = self.prefill_from_warm_up(context) => warm_up,
+        }
     }
 
     fn is_settled(&self, cell: CellId) -> bool {

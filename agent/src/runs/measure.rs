@@ -65,8 +65,9 @@ pub(super) async fn begin(
     let stop = CancellationToken::new();
     let (running, ended) = watch::channel(());
     let hub = Arc::clone(teller.hub());
-    let outlets = Outlets { facts: facts_in, gauge: hub.gauge(), stop: stop.clone() };
-    *runs.slot() = Slot::Taken(Active { hub, stop: stop.clone(), ended });
+    let steering = watch::Sender::default();
+    let outlets = Outlets { facts: facts_in, gauge: hub.gauge(), stop: stop.clone(), steering: steering.subscribe() };
+    *runs.slot() = Slot::Taken(Active { hub, stop: stop.clone(), steering, ended });
     let (patience, serving) = (Patience::default(), Handle::current());
     let job = Job { plan, run: run.clone(), target, facts, corpus, clock, patience, serving };
     let outcome = on_own_thread(move || measure(job, outlets));

@@ -11,15 +11,17 @@ use std::{
 use speedmatrix_shared::{
     api::RunSummary,
     event::Origin,
-    id::RunId,
+    id::{CellId, RunId},
     plan::{PlanDraft, PlanErrors, RunPlan},
-    state::{RunState, RunStatus},
+    state::{Cell, CellState, RunState, RunStatus},
+    steer::Steer,
     units::Nanos,
 };
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    bench::steer::Steering,
     client::{
         Target,
         probe::{ProbeError, probe},
@@ -63,7 +65,7 @@ fn name(run: Option<&RunId>) -> String {
     run.map_or_else(|| "another run".into(), |run| format!("run {run}"))
 }
 
-/// Why a run was not stopped.
+/// Why a run was not stopped or steered.
 #[derive(Debug, thiserror::Error)]
 pub enum StopError {
     /// It is over.
@@ -72,6 +74,9 @@ pub enum StopError {
     /// Another process measures it.
     #[error("run {0} is measured by another process: stop it there, with Ctrl-C in its terminal")]
     Elsewhere(RunId),
+    /// The cell is not waiting and not being measured.
+    #[error("{0} is neither planned nor running: there is nothing to leave out")]
+    NotOpen(CellId),
     /// It is not in the store.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -102,6 +107,7 @@ enum Slot {
 struct Active {
     hub: Arc<Hub>,
     stop: CancellationToken,
+    steering: watch::Sender<Steering>,
     ended: watch::Receiver<()>,
 }
 
@@ -165,9 +171,35 @@ impl Runs {
             active.stop.cancel();
             return Ok(());
         }
-        match self.store.load(run).await?.status {
-            RunStatus::Running => Err(StopError::Elsewhere(run.clone())),
-            RunStatus::Ended { .. } => Err(StopError::Over(run.clone())),
+        Err(self.not_ours(run).await)
+    }
+
+    /// Says what is to happen next in a run, or which cell is to be left out.
+    pub async fn steer(&self, run: &RunId, wish: Steer) -> Result<(), StopError> {
+        let Some(active) = self.active().filter(|active| active.hub.id() == run) else {
+            return Err(self.not_ours(run).await);
+        };
+        match wish {
+            Steer::Next { next } => active.steering.send_modify(|steering| steering.next = next),
+            Steer::Skip { cell } => {
+                let open = |cell: &Cell| matches!(cell.state, CellState::Planned | CellState::Running { .. });
+                if !active.hub.state().cell(cell).is_some_and(open) {
+                    return Err(StopError::NotOpen(cell));
+                }
+                active.steering.send_modify(|steering| {
+                    steering.skips.insert(cell);
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Why a run that this process does not measure can't be stopped or steered.
+    async fn not_ours(&self, run: &RunId) -> StopError {
+        match self.store.load(run).await.map(|state| state.status) {
+            Ok(RunStatus::Running) => StopError::Elsewhere(run.clone()),
+            Ok(RunStatus::Ended { .. }) => StopError::Over(run.clone()),
+            Err(error) => StopError::Store(error),
         }
     }
 

@@ -84,6 +84,7 @@ impl From<StopError> for Refusal {
     fn from(error: StopError) -> Self {
         match error {
             StopError::Over(_) => Self::new(StatusCode::CONFLICT, "run_over", error),
+            StopError::NotOpen(_) => Self::new(StatusCode::CONFLICT, "cell_not_open", error),
             StopError::Elsewhere(_) => Self::new(StatusCode::CONFLICT, "run_elsewhere", error),
             StopError::Store(error) => error.into(),
         }

@@ -62,6 +62,7 @@ pub fn app(state: AppState) -> Router {
         .route(path::RUN, get(runs::state))
         .route(path::LIVE, get(live::upgrade))
         .route(path::STOP, post(runs::stop))
+        .route(path::STEER, post(runs::steer))
         .route(path::EXPORT, get(export::file))
         .route(path::PROBE, post(runs::probe))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))

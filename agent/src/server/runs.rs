@@ -12,6 +12,7 @@ use speedmatrix_shared::{
     id::RunId,
     plan::draft::parse_target,
     state::RunState,
+    steer::Steer,
     target::TargetFacts,
 };
 
@@ -55,16 +56,27 @@ pub(super) async fn start(
 }
 
 pub(super) async fn stop(State(app): State<AppState>, Path(id): Path<String>) -> Result<StatusCode, Refusal> {
-    let id: RunId = id.parse()?;
-    if id.as_str() == RunId::REFERENCE {
-        return Err(Refusal::new(
-            StatusCode::CONFLICT,
-            "run_over",
-            "the sample run can't be stopped: it is a finished page",
-        ));
-    }
-    app.runs.stop(&id).await?;
+    app.runs.stop(&measurable(&id)?).await?;
     Ok(StatusCode::ACCEPTED)
+}
+
+pub(super) async fn steer(
+    State(app): State<AppState>,
+    Path(id): Path<String>,
+    Body(wish): Body<Steer>,
+) -> Result<StatusCode, Refusal> {
+    app.runs.steer(&measurable(&id)?, wish).await?;
+    Ok(StatusCode::ACCEPTED)
+}
+
+/// The id of a run that may be running.
+fn measurable(id: &str) -> Result<RunId, Refusal> {
+    let id: RunId = id.parse()?;
+    if id.as_str() != RunId::REFERENCE {
+        return Ok(id);
+    }
+    let text = "the sample run can't be stopped or changed: it is a finished page";
+    Err(Refusal::new(StatusCode::CONFLICT, "run_over", text))
 }
 
 pub(super) async fn probe(Body(request): Body<ProbeRequest>) -> Result<Json<TargetFacts>, Refusal> {

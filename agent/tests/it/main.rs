@@ -16,6 +16,8 @@ mod scenarios;
 #[cfg(test)]
 mod server;
 #[cfg(test)]
+mod steer;
+#[cfg(test)]
 mod store;
 #[cfg(test)]
 mod stream;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use speedmatrix_agent::{
-    bench::{self, Fact, Job, Outlets, Patience},
+    bench::{self, Fact, Job, Outlets, Patience, steer::Steering},
     client::{
         Target,
         probe::{ProbeError, probe},
@@ -40,6 +40,12 @@ pub(crate) struct Rig {
     corpus: Option<Corpus>,
     serving: Runtime,
     measuring: Runtime,
+}
+
+/// What stops and steers a run.
+pub(crate) struct Reins {
+    pub(crate) stop: CancellationToken,
+    pub(crate) steering: watch::Sender<Steering>,
 }
 
 /// What a run told.
@@ -106,11 +112,11 @@ impl Rig {
         self.run_until(draft, |_, _| {})
     }
 
-    /// As [`Rig::run`]; `watch` sees every fact when it is told and may stop the run.
+    /// As [`Rig::run`]; `watch` sees every fact when it is told and may stop or steer the run.
     pub(crate) fn run_until(
         &self,
         draft: PlanDraft,
-        mut watch_facts: impl FnMut(&RunEvent, &CancellationToken) + Send + 'static,
+        mut watch_facts: impl FnMut(&RunEvent, &Reins) + Send + 'static,
     ) -> Seen {
         let mut facts = self.probe(None).unwrap_or_default();
         (self.adjust)(&mut facts);
@@ -119,7 +125,8 @@ impl Rig {
         let plan: RunPlan = PlanDraft { target: self.target.url.as_str().to_owned(), ..draft }.try_into().unwrap();
         let (tell, mut told) = mpsc::channel(64);
         let (gauge, mut gauges) = watch::channel(None);
-        let stop = CancellationToken::new();
+        let (stop, steering) = (CancellationToken::new(), watch::Sender::default());
+        let steered = steering.subscribe();
         let job = Job {
             corpus: self.corpus.clone(),
             plan,
@@ -130,11 +137,11 @@ impl Rig {
             patience: self.patience,
             serving: self.serving.handle().clone(),
         };
-        let stopper = stop.clone();
+        let reins = Reins { stop: stop.clone(), steering };
         let listening = self.serving.spawn(async move {
             let mut events = Vec::new();
             while let Some(Fact { at, event, raw }) = told.recv().await {
-                watch_facts(&event, &stopper);
+                watch_facts(&event, &reins);
                 if let RunEvent::CellFinished { cell, result } = &event {
                     check_record(*cell, result, *raw.expect("a finished cell comes with its record"));
                 }
@@ -149,7 +156,7 @@ impl Rig {
             }
             seen
         });
-        let running = self.measuring.spawn(bench::run(job, Outlets { facts: tell, gauge, stop }));
+        let running = self.measuring.spawn(bench::run(job, Outlets { facts: tell, gauge, stop, steering: steered }));
         let outcome = self.measuring.block_on(running).unwrap();
         let events = self.serving.block_on(listening).unwrap();
         let gauges = self.serving.block_on(looking).unwrap();

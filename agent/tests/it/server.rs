@@ -267,7 +267,7 @@ async fn what_is_wrong_is_said_as_a_problem() {
     unknown run: 404 not_found: there is no run "0123-abc" in the store
     no run id: 404 not_found: "../etc" is not a run id: expected 1 to 64 lower-case letters, digits and dashes
     stop unknown: 404 not_found: there is no run "abc" in the store
-    stop sample: 409 run_over: the sample run can't be stopped: it is a finished page
+    stop sample: 409 run_over: the sample run can't be stopped or changed: it is a finished page
     no socket: 400 websocket_expected: Connection header did not include 'upgrade'
     no format: 400 format_unknown: say ?format=md, csv or json
     bad format: 400 format_unknown: say ?format=md, csv or json

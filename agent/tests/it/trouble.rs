@@ -163,10 +163,10 @@ fn a_stop_in_the_middle_keeps_what_is_finished() {
     let stopped: Arc<Mutex<Option<Instant>>> = Arc::default();
     let note = Arc::clone(&stopped);
     let plan = PlanDraft { prefill_contexts: "none".into(), ..draft("1K", "1,2,3", "1s", "4096") };
-    let seen = Rig::new(&sim.base_url()).run_until(plan, move |event, stop| {
+    let seen = Rig::new(&sim.base_url()).run_until(plan, move |event, reins| {
         if matches!(event, RunEvent::RampDone { cell, .. } if cell.concurrency.get() == 2) {
             *note.lock().unwrap() = Some(Instant::now());
-            stop.cancel();
+            reins.stop.cancel();
         }
     });
     assert!(stopped.lock().unwrap().unwrap().elapsed() < Duration::from_secs(1));

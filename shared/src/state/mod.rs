@@ -12,6 +12,7 @@ use crate::{
     id::{CellId, Phase, RunId},
     plan::RunPlan,
     stats::cell::CellResult,
+    steer::Next,
     target::TargetFacts,
     trust::ClientCheck,
     units::Nanos,
@@ -136,6 +137,9 @@ pub struct RunState {
     pub client: Option<ClientCheck>,
     /// Where the run stands.
     pub status: RunStatus,
+    /// What happens when the running cell is over.
+    #[serde(default)]
+    pub next: Next,
     /// All planned cells in run order.
     pub cells: Vec<Cell>,
     /// The latest lines of the log.
@@ -190,6 +194,7 @@ impl RunState {
             facts: None,
             client: None,
             status: RunStatus::Running,
+            next: Next::Go,
             cells: plan.cells().into_iter().map(Cell::planned).collect(),
             log: VecDeque::new(),
         })
@@ -231,13 +236,19 @@ impl RunState {
                 self.push_log(at, LogLevel::Info, text);
             }
             RunEvent::CellSkipped { cell, reason, text } => {
-                self.set(*cell, CellState::Skipped { reason: *reason, text: text.clone() });
+                let kept = self.cell(*cell).and_then(|cell| CellResult::combined(&cell.repeats)).map(Box::new);
+                let skipped = || CellState::Skipped { reason: *reason, text: text.clone() };
+                self.set(*cell, kept.map_or_else(skipped, |result| CellState::Finished { result }));
             }
             RunEvent::CellStarted { cell } => self.set(*cell, CellState::Running { since: at }),
             RunEvent::RampDone { cell, ramp_s } => {
                 self.push_log(at, LogLevel::Info, format!("{cell}: window opened after a ramp of {ramp_s:.1} s"));
             }
             RunEvent::CellFinished { cell, result } => self.finish(*cell, result),
+            RunEvent::Steered { next } => {
+                self.next = *next;
+                self.push_log(at, LogLevel::Info, next.sentence().to_owned());
+            }
             RunEvent::Log { level, text } => self.push_log(at, *level, text.clone()),
             RunEvent::RunFinished { outcome } => self.end(outcome),
         }
@@ -284,6 +295,11 @@ impl RunState {
             }
         }
         self.status = RunStatus::Ended { outcome: outcome.clone() };
+    }
+
+    /// Whether it waits, with no cell running, until somebody lets it go on.
+    pub fn is_paused(&self) -> bool {
+        self.status == RunStatus::Running && self.next == Next::Pause && self.running_cell().is_none()
     }
 
     /// The cell being measured.

@@ -1,9 +1,8 @@
 //! A run while it runs: how far it is, what the running cell does and waits for, and the log.
 
 use gloo_timers::future::TimeoutFuture;
-use leptos::{either::Either, prelude::*};
+use leptos::prelude::*;
 use speedmatrix_shared::{
-    api,
     event::LogLevel,
     format,
     gauge::{CellPhase, Gauge},
@@ -13,14 +12,9 @@ use speedmatrix_shared::{
     units::Nanos,
 };
 
-use super::{
-    icon::{Icon, icon},
-    notice::{Notice, Weight},
-    run_card::share,
-};
+use super::{reins::Reins, run_card::share};
 use crate::{
     chart::{cell::cell_words, line::roughly, time::RateChart},
-    fetch,
     live::LiveRun,
     shell::{Conn, Shell},
 };
@@ -103,7 +97,7 @@ fn LiveBar(run: LiveRun) -> impl IntoView {
             >
                 <i style=("--done", move || share(progress.get().0, progress.get().1))></i>
             </div>
-            <Stop run/>
+            <Reins run/>
         </div>
     }
 }
@@ -114,68 +108,6 @@ fn remaining(state: &RunState, now: Nanos) -> Option<String> {
     Some(format!("about {} left", roughly(left_s)))
 }
 
-/// What the stop button shows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Stopping {
-    No,
-    Asking,
-    Sent,
-    Failed(String),
-}
-
-/// Stops the run, after a second press: what is measured stays, the running cell is lost.
-#[component]
-fn Stop(run: LiveRun) -> impl IntoView {
-    let stopping = RwSignal::new(Stopping::No);
-    let path = run.state.with_untracked(|state| api::path::of(api::path::STOP, &state.id));
-    let send = move |_| {
-        let path = path.clone();
-        stopping.set(Stopping::Sent);
-        leptos::task::spawn_local_scoped_with_cancellation(async move {
-            if let Err(error) = fetch::command(&path).await {
-                stopping.set(Stopping::Failed(error.to_string()));
-            }
-        });
-    };
-    let ask = move |_| stopping.set(Stopping::Asking);
-    let back = move |_| stopping.set(Stopping::No);
-    let asking = move || {
-        let send = send.clone();
-        view! {
-            <span class="now">"Stop? Measured cells are kept."</span>
-            <button type="button" class="btn danger" data-testid="stop-confirm" on:click=send>"Stop the run"</button>
-            <button type="button" class="btn" data-testid="stop-back" on:click=back>"Keep running"</button>
-        }
-    };
-    let button = move || {
-        let sent = stopping.with(|stopping| *stopping == Stopping::Sent);
-        view! {
-            <button type="button" class="btn danger" data-testid="stop" disabled=sent on:click=ask>
-                {icon(Icon::Stop)}
-                {if sent { "Stopping…" } else { "Stop" }}
-            </button>
-        }
-    };
-    let failed = move || {
-        stopping.with(|stopping| match stopping {
-            Stopping::Failed(text) => Some(view! { <Notice weight=Weight::Bad text=text.clone()/> }),
-            _ => None,
-        })
-    };
-    view! {
-        <div class="btns">
-            {move || {
-                if stopping.with(|stopping| *stopping == Stopping::Asking) {
-                    Either::Left(asking())
-                } else {
-                    Either::Right(button())
-                }
-            }}
-            {failed}
-        </div>
-    }
-}
-
 #[component]
 fn RunningCell(run: LiveRun) -> impl IntoView {
     let cell = Memo::new(move |_| run.state.with(|state| state.running_cell().map(|cell| cell.id)));
@@ -183,6 +115,9 @@ fn RunningCell(run: LiveRun) -> impl IntoView {
     let phase = Memo::new(move |_| gauge.with(|gauge| gauge.as_ref().map(|gauge| gauge.phase)));
     let window_s = run.state.with_untracked(|state| state.plan.duration().as_secs_f64());
     let waits = move || match cell.get() {
+        None if run.state.with(RunState::is_paused) => {
+            "Paused: the next cell waits until the run may go on.".to_owned()
+        }
         None => "Between two cells.".to_owned(),
         Some(_) => {
             gauge.with(|gauge| gauge.as_ref().map_or_else(|| "Starting.".to_owned(), |gauge| waits(gauge, window_s)))

@@ -18,6 +18,7 @@ pub mod plan_more;
 pub mod plan_preview;
 pub mod prefill;
 pub mod probe;
+pub mod reins;
 pub mod run_card;
 pub mod run_head;
 pub mod top_bar;
