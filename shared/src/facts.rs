@@ -139,6 +139,11 @@ pub fn subtitle(state: &RunState) -> String {
             Load::Open(_) => range(plan.concurrency(), "rate", "rates per minute"),
         };
         parts.push(format!("{contexts} × {levels}"));
+        match plan.leave_out().count() {
+            0 => {}
+            1 => parts.push("1 cell left out".to_owned()),
+            cells => parts.push(format!("{cells} cells left out")),
+        }
     }
     let prefill: Vec<String> = plan.prefill_contexts().iter().map(ToString::to_string).collect();
     if !prefill.is_empty() {

@@ -122,6 +122,9 @@ pub(super) struct RunArgs {
     /// Requests at once, for example 1,2,4
     #[arg(long, value_name = "LIST")]
     concurrency: Option<String>,
+    /// Cells that are not measured, for example 64Kx128,128Kx64
+    #[arg(long, value_name = "LIST")]
+    leave_out: Option<String>,
     /// How long each cell is measured [default: 30s]
     #[arg(long, value_name = "TIME")]
     duration: Option<String>,
@@ -196,6 +199,7 @@ impl RunArgs {
             name: put(&mut self.name, file.name),
             contexts: put(&mut self.contexts, file.contexts),
             concurrency: put(&mut self.concurrency, file.concurrency),
+            leave_out: put(&mut self.leave_out, file.leave_out),
             prefill_contexts: put(&mut self.prefill_contexts, file.prefill_contexts),
             duration: put(&mut self.duration, file.duration),
             max_output: put(&mut self.max_output, file.max_output),

@@ -168,7 +168,7 @@ fn what_is_wrong_is_one_sentence_and_a_status() {
     no cells: 64 error: --contexts: give at least one context length, for example 8K,16K; --concurrency: give at least one number of requests at once, for example 1,2,4
     no such plan: 64 error: --plan no-such-file.json: No such file or directory (os error 2)
     broken plan: 64 error: --plan FOLDER/broken.json: EOF while parsing an object at line 1 column 1
-    unknown key in plan: 64 error: --plan FOLDER/unknown.json: unknown field `colour`, expected one of `target`, `model`, `name`, `contexts`, `concurrency`, `prefill_contexts`, `duration`, `max_output`, `prompts`, `load`, `slo`, `corpus`, `questions`, `temperature`, `top_p`, `end_of_text`, `min_output`, `order`, `repeats`, `client_check`, `seed` at line 1 column 24
+    unknown key in plan: 64 error: --plan FOLDER/unknown.json: unknown field `colour`, expected one of `target`, `model`, `name`, `contexts`, `concurrency`, `leave_out`, `prefill_contexts`, `duration`, `max_output`, `prompts`, `load`, `slo`, `corpus`, `questions`, `temperature`, `top_p`, `end_of_text`, `min_output`, `order`, `repeats`, `client_check`, `seed` at line 1 column 24
     no key in variable: 64 error: --api-key-env: the variable SPEEDMATRIX_KEY is not set to a text
     no such preset: 64 error: --preset: there is no simulator preset `none`; use one of: reference, exact, exact-speculative, small
     no such script: 64 error: --script: `dance` is no misbehaviour; use one of: stall-after:K, reset-after:K, close-after:K, error-after:K, no-done, 429[:S], 503, html, slow-header:MS, never-answer, comments, split, glue:N, early-role, zero-usage, reasoning:K, tool-calls

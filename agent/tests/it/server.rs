@@ -254,7 +254,7 @@ async fn what_is_wrong_is_said_as_a_problem() {
     insta::assert_snapshot!(said.join("\n"), @r#"
     no json: 400 body_invalid: the body was not understood (Failed to parse the request body as JSON: expected ident at line 1 column 2): send JSON of that kind
     not json: 415 body_invalid: the body was not understood (Expected request with `Content-Type: application/json`): send JSON of that kind
-    unknown key: 422 body_invalid: the body was not understood (Failed to deserialize the JSON body into the target type: plan.colour: unknown field `colour`, expected one of `target`, `model`, `name`, `contexts`, `concurrency`, `prefill_contexts`, `duration`, `max_output`, `prompts`, `load`, `slo`, `corpus`, `questions`, `temperature`, `top_p`, `end_of_text`, `min_output`, `order`, `repeats`, `client_check`, `seed` at line 1 column 17): send JSON of that kind
+    unknown key: 422 body_invalid: the body was not understood (Failed to deserialize the JSON body into the target type: plan.colour: unknown field `colour`, expected one of `target`, `model`, `name`, `contexts`, `concurrency`, `leave_out`, `prefill_contexts`, `duration`, `max_output`, `prompts`, `load`, `slo`, `corpus`, `questions`, `temperature`, `top_p`, `end_of_text`, `min_output`, `order`, `repeats`, `client_check`, `seed` at line 1 column 17): send JSON of that kind
     empty plan: 422 plan_invalid: --target: give the address of the server, for example http://127.0.0.1:8000; --contexts: give at least one context length, for example 8K,16K; --concurrency: give at least one number of requests at once, for example 1,2,4
         Target: give the address of the server, for example http://127.0.0.1:8000
         Contexts: give at least one context length, for example 8K,16K

@@ -6,3 +6,4 @@ mod reference;
 mod rig;
 mod run;
 mod setup;
+mod steer;

@@ -15,7 +15,7 @@ async fn matrix(page: &WebDriver) -> Result<BTreeMap<String, String>> {
 }
 
 /// Cells with a colour step: those that are measured.
-async fn finished(page: &WebDriver) -> Result<u64> {
+pub(crate) async fn finished(page: &WebDriver) -> Result<u64> {
     let script = "return document.querySelectorAll('[data-testid=matrix] td[class^=q]').length";
     Ok(page.execute(script, vec![]).await?.convert()?)
 }
@@ -28,7 +28,7 @@ async fn set(page: &WebDriver, name: &str, text: &str) -> Result<()> {
 }
 
 /// Chooses the demo target and a plan of 2 × 2 cells, and starts it; gives the run's address.
-async fn start_small_run(page: &WebDriver, agent: &str) -> Result<String> {
+pub(crate) async fn start_small_run(page: &WebDriver, agent: &str) -> Result<String> {
     page.goto(agent).await?;
     wait_for(page, "a[href^='/new']").await?.click().await?;
     wait_for(page, "[data-testid=saved-target]").await?.click().await?;

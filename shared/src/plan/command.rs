@@ -4,13 +4,14 @@ use super::{Field, PlanDraft, RunPlan};
 
 impl PlanDraft {
     /// Every field with its text, in the order of the form.
-    pub fn fields(&self) -> [(Field, &str); 21] {
+    pub fn fields(&self) -> [(Field, &str); 22] {
         [
             (Field::Target, &self.target),
             (Field::Model, &self.model),
             (Field::Name, &self.name),
             (Field::Contexts, &self.contexts),
             (Field::Concurrency, &self.concurrency),
+            (Field::LeaveOut, &self.leave_out),
             (Field::PrefillContexts, &self.prefill_contexts),
             (Field::Duration, &self.duration),
             (Field::MaxOutput, &self.max_output),
@@ -38,6 +39,7 @@ impl PlanDraft {
             Field::Name => &mut self.name,
             Field::Contexts => &mut self.contexts,
             Field::Concurrency => &mut self.concurrency,
+            Field::LeaveOut => &mut self.leave_out,
             Field::PrefillContexts => &mut self.prefill_contexts,
             Field::Duration => &mut self.duration,
             Field::MaxOutput => &mut self.max_output,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Field, FieldError, Load, MAX_CELLS, PlanErrors, Prefill, RunPlan, TargetUrl, manner::Manner};
+use super::{Field, FieldError, LeaveOut, Load, MAX_CELLS, PlanErrors, Prefill, RunPlan, TargetUrl, manner::Manner};
 use crate::units::{Concurrency, Context, Nanos, duration_label, parse_duration, parse_size_tokens};
 
 /// Default window, the reference page's.
@@ -41,6 +41,9 @@ pub struct PlanDraft {
     /// `1,2,4,…`
     #[serde(skip_serializing_if = "String::is_empty")]
     pub concurrency: String,
+    /// `64Kx128,…`: decode cells that are not measured.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub leave_out: String,
     /// `8K,…` for cold prefill requests, `none`, or empty: from warm-up.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub prefill_contexts: String,
@@ -208,6 +211,7 @@ impl TryFrom<PlanDraft> for RunPlan {
         }
         let contexts: Vec<Context> = reading.list(Field::Contexts, &draft.contexts);
         let concurrency: Vec<Concurrency> = reading.list(Field::Concurrency, &draft.concurrency);
+        let leave_out = read_leave_out(&mut reading, &draft.leave_out, &contexts, &concurrency);
         let prefill = read_prefill(&mut reading, &draft.prefill_contexts);
         let duration = read_duration(&mut reading, &draft.duration);
         let max_output_tokens = read_max_output(&mut reading, &draft.max_output);
@@ -229,6 +233,7 @@ impl TryFrom<PlanDraft> for RunPlan {
             name: optional(&draft.name),
             contexts,
             concurrency,
+            leave_out,
             prefill,
             duration,
             max_output_tokens,
@@ -236,6 +241,18 @@ impl TryFrom<PlanDraft> for RunPlan {
             seed,
         })
     }
+}
+
+/// Each must be a cell of the matrix, and one must be left to measure.
+fn read_leave_out(reading: &mut Reading, text: &str, contexts: &[Context], levels: &[Concurrency]) -> LeaveOut {
+    let cells: LeaveOut = reading.take(Field::LeaveOut, text.parse()).unwrap_or_default();
+    let foreign = cells.cells().find(|(context, level)| !contexts.contains(context) || !levels.contains(level));
+    if let Some((context, level)) = foreign {
+        reading.wrong(Field::LeaveOut, format!("{context}x{level} is no cell of this matrix"));
+    } else if cells.count() > 0 && cells.count() == contexts.len() * levels.len() {
+        reading.wrong(Field::LeaveOut, "all cells are left out: leave one in, or measure prefill rows only");
+    }
+    cells
 }
 
 fn read_prefill(reading: &mut Reading, text: &str) -> Prefill {
@@ -317,6 +334,7 @@ impl From<RunPlan> for PlanDraft {
             name: plan.name.unwrap_or_default(),
             contexts: join(&plan.contexts),
             concurrency: join(&plan.concurrency),
+            leave_out: plan.leave_out.to_string(),
             prefill_contexts: match &plan.prefill {
                 Prefill::FromWarmUp => String::new(),
                 Prefill::Cold(contexts) => join(contexts),

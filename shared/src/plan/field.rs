@@ -18,6 +18,8 @@ pub enum Field {
     Contexts,
     /// Requests at once.
     Concurrency,
+    /// Cells to leave out.
+    LeaveOut,
     /// Contexts of the prefill rows.
     PrefillContexts,
     /// Window length.
@@ -61,6 +63,7 @@ impl Field {
             Self::Name => "--name",
             Self::Contexts => "--contexts",
             Self::Concurrency => "--concurrency",
+            Self::LeaveOut => "--leave-out",
             Self::PrefillContexts => "--prefill-contexts",
             Self::Duration => "--duration",
             Self::MaxOutput => "--max-output",

@@ -5,6 +5,7 @@ pub mod command;
 pub mod draft;
 pub mod eta;
 pub mod field;
+pub mod leave_out;
 pub mod load;
 mod manner;
 pub mod options;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use draft::PlanDraft;
 pub use field::{Field, FieldError, PlanErrors};
+pub use leave_out::LeaveOut;
 pub use load::{Arrivals, Load};
 pub use options::{CellOrder, CheckClient, Repeats};
 pub use prompts::{CorpusName, PromptMode, Questions};
@@ -70,6 +72,7 @@ pub struct RunPlan {
     name: Option<String>,
     contexts: Vec<Context>,
     concurrency: Vec<Concurrency>,
+    leave_out: LeaveOut,
     prefill: Prefill,
     duration: Nanos,
     max_output_tokens: u32,
@@ -101,6 +104,11 @@ impl RunPlan {
     /// Decode concurrency levels, ascending, without repeats.
     pub fn concurrency(&self) -> &[Concurrency] {
         &self.concurrency
+    }
+
+    /// Decode cells of the matrix that are not measured.
+    pub const fn leave_out(&self) -> &LeaveOut {
+        &self.leave_out
     }
 
     /// Where prefill rows come from.
@@ -169,12 +177,19 @@ impl RunPlan {
     }
 
     /// Contexts of the prefill rows, ascending.
-    pub fn prefill_contexts(&self) -> &[Context] {
+    pub fn prefill_contexts(&self) -> Vec<Context> {
         match &self.prefill {
-            Prefill::FromWarmUp => &self.contexts,
-            Prefill::Cold(contexts) => contexts,
-            Prefill::None => &[],
+            Prefill::FromWarmUp => {
+                let is_measured = |context: &&Context| self.concurrency.iter().any(|&level| self.has(**context, level));
+                self.contexts.iter().filter(is_measured).copied().collect()
+            }
+            Prefill::Cold(contexts) => contexts.clone(),
+            Prefill::None => Vec::new(),
         }
+    }
+
+    fn has(&self, context: Context, concurrency: Concurrency) -> bool {
+        !self.leave_out.has(context, concurrency)
     }
 
     /// All cells in run order (method §2): prefill ascending; then decode: the lowest concurrency for every
@@ -183,8 +198,8 @@ impl RunPlan {
     pub fn cells(&self) -> Vec<CellId> {
         let mut cells: Vec<CellId> = self
             .prefill_contexts()
-            .iter()
-            .map(|&context| CellId { phase: Phase::Prefill, context, concurrency: Concurrency::ONE })
+            .into_iter()
+            .map(|context| CellId { phase: Phase::Prefill, context, concurrency: Concurrency::ONE })
             .collect();
         let decode = |context, concurrency| CellId { phase: Phase::Decode, context, concurrency };
         let Some((&first, rest)) = self.concurrency.split_first() else { return cells };
@@ -192,6 +207,7 @@ impl RunPlan {
         for &context in &self.contexts {
             cells.extend(rest.iter().map(|&concurrency| decode(context, concurrency)));
         }
+        cells.retain(|cell| cell.phase == Phase::Prefill || self.has(cell.context, cell.concurrency));
         cells
     }
 

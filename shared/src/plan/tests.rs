@@ -67,6 +67,12 @@ fn every_field_says_what_is_wrong() {
     check(Field::Questions, "same", "\"same\" is unknown: choose varied or identical");
     check(Field::Order, "up", "\"up\" is unknown: choose rows, shuffled or interleaved");
     check(Field::Repeats, "0", "\"0\" is no number of repeats: write 3, or 3% for a precision, or 10,3% for both");
+    check(Field::LeaveOut, "64Kx1", "64Kx1 is no cell of this matrix");
+    check(
+        Field::LeaveOut,
+        "8Kx1,8Kx2,16Kx1,16Kx2",
+        "all cells are left out: leave one in, or measure prefill rows only",
+    );
     check(Field::Seed, "-1", "\"-1\" is not a whole number");
 }
 
@@ -112,6 +118,12 @@ fn cells_come_in_run_order() {
     check(&[(Field::Contexts, "16K 8K,8K")], &both);
     check(&[(Field::PrefillContexts, "none")], &both[2..]);
     check(&[(Field::PrefillContexts, "32K"), (Field::Contexts, ""), (Field::Concurrency, "")], &["prefill-32K-1"]);
+    check(
+        &[(Field::LeaveOut, "16Kx2"), (Field::PrefillContexts, "none")],
+        &["decode-8K-1", "decode-16K-1", "decode-8K-2"],
+    );
+    let without_16k = ["prefill-8K-1", "decode-8K-1", "decode-8K-2"];
+    check(&[(Field::LeaveOut, "16K×2,16K×1")], &without_16k);
     let limits = Limits { max_model_len: Some(16_384 + 1_000), ..Limits::default() };
     let plan = plan(&[]);
     let fits: Vec<Option<bool>> = plan.cells().iter().map(|cell| plan.fits_model_length(*cell, limits)).collect();
@@ -236,6 +248,7 @@ fn drafts() -> impl Strategy<Value = PlanDraft> {
             name,
             contexts: sizes.join(" "),
             concurrency: levels.join(","),
+            leave_out: String::new(),
             prefill_contexts: prefill,
             duration,
             max_output: String::new(),

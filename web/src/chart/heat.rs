@@ -60,7 +60,7 @@ impl Layout {
 }
 
 /// Where a key leads from a cell; `None` if the key means nothing here.
-fn step_to(
+pub fn step_to(
     key: &str,
     with_ctrl: Ctrl,
     (row, column): (usize, usize),
@@ -84,8 +84,10 @@ fn step_to(
 
 /// Whether the control key is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ctrl {
+pub enum Ctrl {
+    /// It is not.
     Up,
+    /// It is.
     Down,
 }
 

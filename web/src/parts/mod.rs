@@ -14,6 +14,7 @@ pub mod measurements;
 pub mod notice;
 pub mod pick;
 pub mod plan_form;
+pub mod plan_grid;
 pub mod plan_more;
 pub mod plan_preview;
 pub mod prefill;

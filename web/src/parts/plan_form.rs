@@ -147,6 +147,13 @@ pub fn MatrixFields(
                 </div>
                 <PrefillChoice form/>
                 {children()}
+                <TextField
+                    form
+                    field=Field::LeaveOut
+                    label="Cells to leave out"
+                    placeholder="none"
+                    hint="Painted in the grid above, or typed: 64Kx128,128Kx64."
+                />
             </div>
         </section>
     }

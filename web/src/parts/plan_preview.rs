@@ -1,6 +1,6 @@
 //! The plan as a grid, with what is known about each cell before it is measured, and its sum beside the form.
 
-use leptos::{either::Either, prelude::*};
+use leptos::prelude::*;
 use speedmatrix_shared::{
     format,
     id::{CellId, Phase},
@@ -12,30 +12,29 @@ use super::{
     copy::CopyButton,
     field::{Form, capitalised, input_id},
     icon::{Icon, icon},
+    plan_grid::{COLUMNS_DRAWN, PlanGrid, ROWS_DRAWN},
     probe::Probe,
 };
-use crate::{
-    browser,
-    chart::{cell::cell_words, line::roughly},
-};
-
-/// Columns that the preview draws; wider plans say how many more there are.
-const COLUMNS_DRAWN: usize = 16;
-/// Rows that the preview draws.
-const ROWS_DRAWN: usize = 24;
+use crate::{browser, chart::line::roughly};
 
 /// What is known about a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+pub enum Verdict {
+    /// It can be measured.
     Fits,
+    /// Prompt and answer are longer than the model's context.
     TooLong,
+    /// The KV cache can't hold one such request.
     NoRoom,
+    /// More requests than the server decodes at once.
     Queues,
+    /// The server was not looked at, or does not tell.
     Unknown,
 }
 
 impl Verdict {
-    fn of(plan: &RunPlan, id: CellId, limits: Limits) -> Self {
+    /// What is known about a cell of `plan` on a server with these limits.
+    pub fn of(plan: &RunPlan, id: CellId, limits: Limits) -> Self {
         if plan.fits_model_length(id, limits) == Some(false) {
             return Self::TooLong;
         }
@@ -49,7 +48,8 @@ impl Verdict {
         if over_sequences { Self::Queues } else { Self::Fits }
     }
 
-    const fn class(self) -> &'static str {
+    /// Its class in the grid.
+    pub const fn class(self) -> &'static str {
         match self {
             Self::Fits => "fits",
             Self::TooLong | Self::NoRoom => "none",
@@ -57,7 +57,8 @@ impl Verdict {
         }
     }
 
-    const fn mark(self) -> &'static str {
+    /// Its mark in the grid.
+    pub const fn mark(self) -> &'static str {
         match self {
             Self::Fits => "✓",
             Self::TooLong | Self::NoRoom => "✕",
@@ -66,7 +67,8 @@ impl Verdict {
         }
     }
 
-    const fn words(self) -> &'static str {
+    /// Plain words.
+    pub const fn words(self) -> &'static str {
         match self {
             Self::Fits => "fits",
             Self::TooLong => "prompt and answer are longer than the model's context: it will be skipped",
@@ -86,54 +88,30 @@ pub fn Preview(
     probe: RwSignal<Probe>,
 ) -> impl IntoView {
     let limits = Memo::new(move |_| probe.with(|probe| probe.facts().map(|facts| facts.limits).unwrap_or_default()));
-    move || {
+    let missing = move || {
         form.plan.with(|plan| match plan {
-            Ok(plan) if !plan.contexts().is_empty() => Either::Left(grid(plan, limits.get())),
-            Ok(_) => Either::Right(view! { <p class="muted">"This plan has prefill rows only."</p> }),
-            Err(_) => Either::Right(view! { <p class="muted">"The grid appears when the plan is complete."</p> }),
+            Ok(plan) if plan.contexts().is_empty() => Some("This plan has prefill rows only."),
+            Ok(_) => None,
+            Err(_) => Some("The grid appears when the plan is complete."),
         })
+    };
+    let cut = move || form.plan.with(|plan| plan.as_ref().ok().and_then(not_drawn));
+    view! {
+        <PlanGrid form limits/>
+        {move || missing().map(|text| view! { <p class="muted">{text}</p> })}
+        {cut}
+        {move || missing().is_none().then(legend)}
     }
 }
 
-fn grid(plan: &RunPlan, limits: Limits) -> impl IntoView + use<> {
-    let levels = plan.concurrency().iter().take(COLUMNS_DRAWN);
-    let heads = levels.clone().map(|level| view! { <th scope="col">{level.to_string()}</th> }).collect_view();
-    let cell = |id: CellId| {
-        let verdict = Verdict::of(plan, id, limits);
-        let words = format!("{}: {}", cell_words(id), verdict.words());
-        view! {
-            <td class=verdict.class() title=words.clone() data-cell=id.to_string()>
-                <span class="v" aria-hidden="true">{verdict.mark()}</span>
-                <span class="sr">{verdict.words()}</span>
-            </td>
-        }
-    };
-    let row = |context| {
-        let ids = levels.clone().map(|&concurrency| CellId { phase: Phase::Decode, context, concurrency });
-        view! {
-            <tr>
-                <th scope="row">{context.to_string()}</th>
-                {ids.map(cell).collect_view()}
-            </tr>
-        }
-    };
-    let rows = plan.contexts().iter().take(ROWS_DRAWN).map(|&context| row(context)).collect_view();
-    let least_width = format!("{}px", 76 + 44 * plan.concurrency().len().min(COLUMNS_DRAWN));
+fn legend() -> impl IntoView {
     view! {
-        <div class="matrix-scroll" data-testid="preview">
-            <table class="matrix small" style=("--matrix-min", least_width)>
-                <caption class="sr">"Planned cells: rows are context length, columns are requests at once"</caption>
-                <colgroup><col class="heads"/></colgroup>
-                <thead><tr><th scope="col" class="axis">"Context"</th>{heads}</tr></thead>
-                <tbody>{rows}</tbody>
-            </table>
-        </div>
-        {not_drawn(plan)}
         <p class="legend">
             <span class="key">"✓ fits"</span>
             <span class="key">"≋ some requests will queue"</span>
             <span class="key">"✕ will be skipped"</span>
             <span class="key">"? not known before a look at the server"</span>
+            <span class="key">"– left out: click, drag, or press a head to change"</span>
         </p>
     }
 }
