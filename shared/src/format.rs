@@ -98,6 +98,11 @@ pub fn decimal1(value: Option<f64>) -> String {
     or_missing(value, |v| grouped(v, 1))
 }
 
+/// Two decimals: tokens per step `2.54`.
+pub fn decimal2(value: Option<f64>) -> String {
+    or_missing(value, |v| grouped(v, 2))
+}
+
 /// A share of 0–1 as `5 %` or `62.5 %`.
 pub fn percent(share: Option<f64>) -> String {
     or_missing(share, |v| format!("{} %", short(v * 100.0)))

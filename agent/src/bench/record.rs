@@ -49,6 +49,7 @@ pub(super) fn decode(
         kv_usage: series(|gauges| gauges.kv_usage),
         preemptions: series(|gauges| gauges.preemptions),
         output_tokens: series(|gauges| gauges.generation_tokens),
+        ..Engine::default()
     };
     let decode = Decode { concurrency, scouts, proof, ramp_start, ramp, window, engine, client };
     RawCell { asked, traces, course: Course::Decode(Box::new(decode)) }
