@@ -20,7 +20,7 @@ use super::{
     cache::{Prepared, Unprepared},
     client_watch::Watch,
     drain::{Drained, drain},
-    gauges::Look,
+    gauges::{Look, Series},
     load::{Ended, Load, Quota, Slot, closed_loop},
     ramp::{Ramp, RampState},
     record,
@@ -93,12 +93,16 @@ impl Bench {
             }
         };
         let Prepared { supplies, cold, proof } = prepared;
+        let series = match self.scraper() {
+            Some(scraper) => Some(scraper.series(self.plan.duration()).await),
+            None => None,
+        };
         let load = match self.plan.load() {
             plan::Load::Open(arrivals) => self.open_loop(cell, arrivals, supplies)?,
             plan::Load::Sustained => self.closed_loop(cell, supplies, Quota::Endless).await?,
             plan::Load::Burst { requests } => self.closed_loop(cell, supplies, Quota::of(requests)).await?,
         };
-        let measured = self.measure(cell, load).await?;
+        let measured = self.measure(cell, load, series).await?;
         self.finish(cell, record::decode(asked, cell.concurrency, measured, (cold, proof))).await
     }
 
@@ -124,22 +128,30 @@ impl Bench {
         }
     }
 
-    async fn measure(&self, cell: CellId, load: Load) -> Result<Measured, Halt> {
-        let series = self.scraper().map(|scraper| scraper.series(self.plan.duration()));
+    async fn measure(&self, cell: CellId, load: Load, series: Option<Series>) -> Result<Measured, Halt> {
         let mut book = Book::new(load);
         let ramp_start = book.load.start();
         let (opened, client) = match self.plan.load() {
-            plan::Load::Sustained => self.sustained(cell, ramp_start, &mut book).await?,
+            plan::Load::Sustained => self.sustained(cell, ramp_start, &mut book, series.as_ref()).await?,
             plan::Load::Burst { .. } | plan::Load::Open(_) => self.all_of_them(cell, ramp_start, &mut book).await,
+        };
+        let looks = match series {
+            Some(series) => series.end().await,
+            None => Vec::new(),
         };
         self.show(cell, CellPhase::Stop, &book.load.slots);
         let traces = book.close(&self.serving).await;
-        let looks = series.map(super::gauges::Series::take).unwrap_or_default();
         Ok(Measured { traces, ramp_start, opened, looks, client })
     }
 
     /// A window over requests that are always in flight.
-    async fn sustained(&self, cell: CellId, ramp_start: Nanos, book: &mut Book) -> Result<(Opened, ClientWatch), Halt> {
+    async fn sustained(
+        &self,
+        cell: CellId,
+        ramp_start: Nanos,
+        book: &mut Book,
+        series: Option<&Series>,
+    ) -> Result<(Opened, ClientWatch), Halt> {
         self.show(cell, CellPhase::Ramp, &book.load.slots);
         let ramp = Ramp::new(ramp_start, book.load.slots.len(), self.plan.duration(), self.one_admission(cell));
         let state = match self.ramp(ramp, book).await {
@@ -147,6 +159,9 @@ impl Bench {
             Ok(state) => state,
         };
         let window = Window::new(self.clock.now(), self.plan.duration());
+        if let Some(series) = series {
+            series.mark();
+        }
         let ramp_s = window.start.since(ramp_start).as_secs_f64();
         self.teller.tell_at(window.start, RunEvent::RampDone { cell, ramp_s }).await?;
         self.show(cell, CellPhase::Measure, &book.load.slots);
