@@ -24,8 +24,8 @@ struct Row {
     name: String,
     /// What the probe says, by its word.
     probed: Vec<(String, String)>,
-    /// Context, requests at once, status and speed of each cell.
-    cells: Vec<[String; 4]>,
+    /// Phase, context, requests at once, status and speed of each cell.
+    cells: Vec<[String; 5]>,
 }
 
 /// Probes and measures each engine. The first argument is the folder in which they are kept, default `target/engines`;
@@ -130,17 +130,24 @@ fn probed(text: &str) -> Vec<(String, String)> {
     text.lines().filter_map(line).collect()
 }
 
-/// Of a table as CSV: context, requests at once, status and total speed of each row.
-fn cells(csv: &str) -> Vec<[String; 4]> {
+/// Of a table as CSV: phase, context, requests at once, status and total speed of each row.
+fn cells(csv: &str) -> Vec<[String; 5]> {
     let mut lines = csv.lines();
     let head: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
-    let columns = ["context_tokens", "requests_at_once", "status", "total_tok_s"];
+    let columns = ["phase", "context_tokens", "requests_at_once", "status", "total_tok_s"];
     let places = columns.map(|column| head.iter().position(|name| *name == column));
     let row = |line: &str| {
         let fields: Vec<&str> = line.split(',').collect();
         let field =
             |place: Option<usize>| place.and_then(|place| fields.get(place)).map_or("", |field| field).to_owned();
-        (fields.len() > 1).then(|| places.map(field))
+        (fields.len() > 1).then(|| {
+            let mut row = places.map(field);
+            let [.., speed] = &mut row;
+            if let Ok(tok_s) = speed.parse::<f64>() {
+                *speed = format!("{tok_s:.0}");
+            }
+            row
+        })
     };
     lines.filter_map(row).collect()
 }
@@ -158,7 +165,7 @@ fn page(rows: &[Row]) -> String {
     page.push_str("\n| | engine | context | at once | KV cache | gauges | cells |\n|---|---|---|---|---|---|---|\n");
     for row in rows {
         let words = ["engine", "context", "at once", "kv cache", "tells"].map(|word| told(row, word));
-        let measured = row.cells.iter().filter(|[_, _, _, speed]| !speed.is_empty()).count();
+        let measured = row.cells.iter().filter(|[.., speed]| !speed.is_empty()).count();
         let line = format!("| {} | {} | {measured} of {} |\n", row.name, words.join(" | "), row.cells.len());
         page.push_str(&line);
     }
@@ -167,7 +174,7 @@ fn page(rows: &[Row]) -> String {
         for (_, beware) in row.probed.iter().filter(|(word, _)| word == "beware") {
             page.extend(["- ", beware, "\n"]);
         }
-        page.push_str("\n| context | at once | status | tok/s |\n|---|---|---|---|\n");
+        page.push_str("\n| phase | context | at once | status | tok/s |\n|---|---|---|---|---|\n");
         for cell in &row.cells {
             page.extend(["| ", &cell.join(" | "), " |\n"]);
         }
@@ -186,8 +193,9 @@ mod tests {
         assert_eq!(read[1], ("engine".to_owned(), "llama.cpp · F16 (from /v1/models)".to_owned()));
         assert_eq!(read.len(), 2);
         let csv = "run,title,phase,context_tokens,requests_at_once,status,total_tok_s,x\r\n\
-                   a,b,Decode,1024,4,Valid,81.5,\r\na,b,Decode,1024,8,Skipped: x,,\r\n";
-        let wanted = [["1024", "4", "Valid", "81.5"], ["1024", "8", "Skipped: x", ""]].map(|row| row.map(String::from));
+                   a,b,Decode,1024,4,Valid,81.6,\r\na,b,Decode,1024,8,Skipped: x,,\r\n";
+        let wanted = [["Decode", "1024", "4", "Valid", "82"], ["Decode", "1024", "8", "Skipped: x", ""]]
+            .map(|row| row.map(String::from));
         assert_eq!(cells(csv), wanted);
         let row = Row { name: "llama-server".to_owned(), probed: read, cells: cells(csv) };
         let page = page(&[row]);
@@ -195,6 +203,6 @@ mod tests {
             page.contains("| llama-server | llama.cpp · F16 (from /v1/models) | — | — | — | — | 1 of 2 |"),
             "{page}"
         );
-        assert!(page.contains("| 1024 | 4 | Valid | 81.5 |"), "{page}");
+        assert!(page.contains("| Decode | 1024 | 4 | Valid | 82 |"), "{page}");
     }
 }
