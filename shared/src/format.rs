@@ -98,7 +98,7 @@ pub fn decimal1(value: Option<f64>) -> String {
     or_missing(value, |v| grouped(v, 1))
 }
 
-/// Two decimals, for rates of requests, which are small: `0.27`.
+/// Two decimals, for small numbers: requests per second `0.27`, tokens per step `2.54`.
 pub fn decimal2(value: Option<f64>) -> String {
     or_missing(value, |v| grouped(v, 2))
 }

@@ -6,6 +6,7 @@ pub mod api;
 pub mod event;
 pub mod export;
 pub mod facts;
+pub mod feasible;
 pub mod finding;
 pub mod format;
 pub mod gauge;

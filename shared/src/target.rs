@@ -52,6 +52,98 @@ pub struct Limits {
     pub kv_tokens: Option<u64>,
 }
 
+/// A fact about a target that has a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FactName {
+    /// [`EngineFacts::engine`].
+    Engine,
+    /// [`EngineFacts::version`].
+    Version,
+    /// [`EngineFacts::quantization`].
+    Quantization,
+    /// [`EngineFacts::build`].
+    Build,
+    /// [`TargetFacts::model`].
+    Model,
+    /// [`TargetFacts::revision`].
+    Revision,
+    /// [`Limits::max_model_len`].
+    MaxModelLen,
+    /// [`Limits::max_sequences`].
+    MaxSequences,
+    /// [`Limits::kv_tokens`].
+    KvTokens,
+}
+
+impl FactName {
+    /// Plain words.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Engine => "Engine",
+            Self::Version => "Version",
+            Self::Quantization => "Quantization",
+            Self::Build => "Build",
+            Self::Model => "Model",
+            Self::Revision => "Revision",
+            Self::MaxModelLen => "Longest context",
+            Self::MaxSequences => "Decodes at once",
+            Self::KvTokens => "KV cache holds",
+        }
+    }
+
+    /// Whether it is a number; else it is a text.
+    pub const fn is_number(self) -> bool {
+        matches!(self, Self::MaxModelLen | Self::MaxSequences | Self::KvTokens)
+    }
+}
+
+/// How surely something is known; ordered, the least sure first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sureness {
+    /// It stands for something near it, or is derived.
+    Guess,
+    /// One sign that others may show too.
+    Likely,
+    /// The engine says so itself.
+    Certain,
+}
+
+impl Sureness {
+    /// One plain word.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Guess => "a guess",
+            Self::Likely => "likely",
+            Self::Certain => "certain",
+        }
+    }
+}
+
+/// Where a fact about a target came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FactSource {
+    /// Which fact.
+    pub fact: FactName,
+    /// What was asked, as a path below the target's address.
+    pub endpoint: String,
+    /// How surely it is that.
+    pub sureness: Sureness,
+}
+
+impl FactSource {
+    /// How surely, and where: `from /props`, `likely, from /v1/models`, `a guess from /metrics`.
+    pub fn words(&self) -> String {
+        let surely = match self.sureness {
+            Sureness::Certain => "",
+            Sureness::Likely => "likely, ",
+            Sureness::Guess => "a guess ",
+        };
+        format!("{surely}from {}", self.endpoint)
+    }
+}
+
 /// A target that is a simulator says so, and how fast its clock runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SimulatedFacts {
@@ -90,8 +182,21 @@ pub struct TargetFacts {
     pub simulated: Option<SimulatedFacts>,
     /// What the reader should know, in sentences.
     pub warnings: Vec<String>,
+    /// Where each fact came from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<FactSource>,
+    /// What the engine tells about itself while it works: `running`, `kv use` …
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gauges: Vec<String>,
     /// Only for imported pages: facts of the run in the page's own words, by label (`Prefill mode`).
     /// They are shown instead of what the plan would say.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub published: BTreeMap<String, String>,
+}
+
+impl TargetFacts {
+    /// Where a fact came from.
+    pub fn source(&self, fact: FactName) -> Option<&FactSource> {
+        self.sources.iter().find(|source| source.fact == fact)
+    }
 }

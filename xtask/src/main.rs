@@ -4,6 +4,7 @@
 
 mod build;
 mod bundle;
+mod engines;
 mod generate;
 mod layout;
 mod measure;
@@ -27,6 +28,7 @@ cargo xtask setup           install what building and testing need; again only c
 cargo xtask dev             serve the page with reload, on top of an agent that runs already
 cargo xtask cases [ARGS]    replay the recorded cases beside the repository, one line each
 cargo xtask bench [ARGS]    how true the client's own stamps are, how small and fast the store is: two tables
+cargo xtask engines [DIR]   measure the engines that can be started here, for docs/ENGINES.md
 cargo xtask gen [--check]   write the generated pages of docs/ (or say which are stale)
 cargo xtask tidy            what no other tool checks: sizes, names, colours, forbidden words
 
@@ -56,6 +58,7 @@ fn dispatch(command: &str, args: &[String]) -> Result {
         "dev" => build::dev(&layout, args),
         "cases" => measure::cases(&layout, args),
         "bench" => measure::bench(&layout, args),
+        "engines" => engines::check(&layout, args),
         "gen" => match args {
             [] => generate::write(&layout),
             [option] if option == "--check" => generate::check(&layout),

@@ -20,7 +20,7 @@ use super::{
     cache::{Prepared, Unprepared},
     client_watch::Watch,
     drain::{Drained, drain},
-    gauges::Look,
+    gauges::{Look, Series},
     load::{Ended, Load, Quota, Slot, closed_loop},
     mixed::ColdPrompts,
     ramp::{Ramp, RampState},
@@ -99,6 +99,10 @@ impl Bench {
             }
         };
         let Prepared { supplies, cold, proof } = prepared;
+        let series = match self.scraper() {
+            Some(scraper) => Some(scraper.series(self.plan.duration()).await),
+            None => None,
+        };
         let load = match self.plan.load() {
             plan::Load::Open(arrivals) => self.open_loop(cell, arrivals, supplies)?,
             plan::Load::Sustained | plan::Load::Mixed { .. } => {
@@ -106,7 +110,7 @@ impl Bench {
             }
             plan::Load::Burst { requests } => self.closed_loop(cell, supplies, Quota::of(requests)).await?,
         };
-        let measured = self.measure(cell, load, beside.as_mut()).await?;
+        let measured = self.measure(cell, load, beside.as_mut(), series).await?;
         self.finish(cell, record::decode(asked, cell.concurrency, measured, (cold, proof), beside)).await
     }
 
@@ -136,19 +140,27 @@ impl Bench {
         }
     }
 
-    async fn measure(&self, cell: CellId, load: Load, beside: Option<&mut ColdPrompts>) -> Result<Measured, Halt> {
-        let series = self.scraper().map(|scraper| scraper.series(self.plan.duration()));
+    async fn measure(
+        &self,
+        cell: CellId,
+        load: Load,
+        beside: Option<&mut ColdPrompts>,
+        series: Option<Series>,
+    ) -> Result<Measured, Halt> {
         let mut book = Book::new(load);
         let ramp_start = book.load.start();
         let (opened, client) = match self.plan.load() {
             plan::Load::Sustained | plan::Load::Mixed { .. } => {
-                self.sustained(cell, ramp_start, &mut book, beside).await?
+                self.sustained(cell, ramp_start, &mut book, (beside, series.as_ref())).await?
             }
             plan::Load::Burst { .. } | plan::Load::Open(_) => self.all_of_them(cell, ramp_start, &mut book).await,
         };
+        let looks = match series {
+            Some(series) => series.end().await,
+            None => Vec::new(),
+        };
         self.show(cell, CellPhase::Stop, &book.load.slots);
         let traces = book.close(&self.serving).await;
-        let looks = series.map(super::gauges::Series::take).unwrap_or_default();
         Ok(Measured { traces, ramp_start, opened, looks, client })
     }
 
@@ -158,7 +170,7 @@ impl Bench {
         cell: CellId,
         ramp_start: Nanos,
         book: &mut Book,
-        beside: Option<&mut ColdPrompts>,
+        (beside, series): (Option<&mut ColdPrompts>, Option<&Series>),
     ) -> Result<(Opened, ClientWatch), Halt> {
         self.show(cell, CellPhase::Ramp, &book.load.slots);
         let ramp = Ramp::new(ramp_start, book.load.slots.len(), self.plan.duration(), self.one_admission(cell));
@@ -167,6 +179,9 @@ impl Bench {
             Ok(state) => state,
         };
         let mut window = Window::new(self.clock.now(), self.plan.duration());
+        if let Some(series) = series {
+            series.mark();
+        }
         let ramp_s = window.start.since(ramp_start).as_secs_f64();
         self.teller.tell_at(window.start, RunEvent::RampDone { cell, ramp_s }).await?;
         self.show(cell, CellPhase::Measure, &book.load.slots);

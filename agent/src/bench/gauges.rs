@@ -3,7 +3,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -12,7 +12,11 @@ use speedmatrix_shared::{
     id::CellId,
     units::Nanos,
 };
-use tokio::{runtime::Handle, sync::watch, time::MissedTickBehavior};
+use tokio::{
+    runtime::Handle,
+    sync::{Notify, watch},
+    time::MissedTickBehavior,
+};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
@@ -34,6 +38,9 @@ const SERIES_EVERY: Nanos = Nanos::from_secs(1);
 const SERIES_LEAST: u64 = 10;
 /// Real time between two scrapes, at least: an engine's page costs it some work.
 const FASTEST_SERIES: Duration = Duration::from_millis(50);
+
+/// Longest wait (real time) for the look at the end of a window: the load goes on meanwhile.
+const LAST_LOOK_LIMIT: Duration = Duration::from_secs(1);
 
 /// What the live gauge is made of: set by the cell, read by [`live`].
 #[derive(Debug, Clone)]
@@ -131,11 +138,13 @@ pub(super) struct Scraper {
     clock: Clock,
     serving: Handle,
     latest: watch::Sender<Option<EngineGauges>>,
+    /// Where the page is, once it was found.
+    path: Arc<OnceLock<&'static str>>,
 }
 
 impl Scraper {
     pub(super) fn new(target: &Target, clock: Clock, serving: Handle) -> Result<Self, AskError> {
-        Ok(Self { http: Http::new(target)?, clock, serving, latest: watch::Sender::new(None) })
+        Ok(Self { http: Http::new(target)?, clock, serving, latest: watch::Sender::new(None), path: Arc::default() })
     }
 
     /// Follows the latest numbers.
@@ -153,25 +162,51 @@ impl Scraper {
         })
     }
 
-    /// Asks again and again until the series is taken or dropped. `window` is the length of the window to come.
-    pub(super) fn series(&self, window: Nanos) -> Series {
-        let looks = Arc::new(Mutex::new(Vec::new()));
-        let (me, kept) = (self.clone(), Arc::clone(&looks));
+    /// Asks again and again until the series ends or is dropped; it has its first look already when this returns.
+    /// `window` is the length of the window to come.
+    pub(super) async fn series(&self, window: Nanos) -> Series {
+        let looks = Arc::new(Mutex::new(vec![self.timed().await]));
+        let wanted = Arc::new(Notify::new());
+        let (me, kept, now) = (self.clone(), Arc::clone(&looks), Arc::clone(&wanted));
         let every = self.clock.real(SERIES_EVERY.min(Nanos(window.0 / SERIES_LEAST))).max(FASTEST_SERIES);
         let task = self.serving.spawn(async move {
             let mut tick = tokio::time::interval(every);
             tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            tick.tick().await;
             loop {
-                tick.tick().await;
-                let look = me.scrape().await.ok();
-                kept.lock().unwrap_or_else(PoisonError::into_inner).push((me.clock.now(), look));
+                tokio::select! {
+                    _ = tick.tick() => {}
+                    () = now.notified() => {}
+                }
+                let look = me.asked().await;
+                kept.lock().unwrap_or_else(PoisonError::into_inner).push(look);
             }
         });
-        Series { looks, _task: AbortOnDropHandle::new(task) }
+        Series { looks, wanted, scraper: self.clone(), task: AbortOnDropHandle::new(task) }
+    }
+
+    /// A look from the measuring runtime.
+    async fn timed(&self) -> Look {
+        let me = self.clone();
+        let asked = AbortOnDropHandle::new(self.serving.spawn(async move { me.asked().await }));
+        asked.await.unwrap_or_else(|_shutting_down| (self.clock.now(), None))
+    }
+
+    /// A look: what the engine says was so at some time between question and answer.
+    async fn asked(&self) -> Look {
+        let before = self.clock.now();
+        let look = self.scrape().await.ok();
+        (before + Nanos(self.clock.now().since(before).0 / 2), look)
     }
 
     async fn scrape(&self) -> Result<EngineGauges, ScrapeError> {
-        let result = prometheus::scrape(&self.http).await;
+        let result = match self.path.get() {
+            Some(path) => prometheus::scrape(&self.http, path).await,
+            None => prometheus::find(&self.http).await.map(|(path, gauges)| {
+                self.path.get_or_init(|| path);
+                gauges
+            }),
+        };
         self.latest.send_replace(result.as_ref().ok().copied());
         result
     }
@@ -181,13 +216,25 @@ impl Scraper {
 #[derive(Debug)]
 pub(super) struct Series {
     looks: Arc<Mutex<Vec<Look>>>,
-    _task: AbortOnDropHandle<()>,
+    wanted: Arc<Notify>,
+    scraper: Scraper,
+    task: AbortOnDropHandle<()>,
 }
 
 impl Series {
-    /// Ends the recording.
-    pub(super) fn take(self) -> Vec<Look> {
-        std::mem::take(&mut self.looks.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Asks for a look as soon as possible, without waiting for it: an edge of the window is here.
+    pub(super) fn mark(&self) {
+        self.wanted.notify_one();
+    }
+
+    /// Ends the recording with a last look, so that counters are known to the end of the window.
+    pub(super) async fn end(self) -> Vec<Look> {
+        let Self { looks, scraper, task, .. } = self;
+        drop(task);
+        let last = tokio::time::timeout(LAST_LOOK_LIMIT, scraper.timed()).await;
+        let mut looks = std::mem::take(&mut *looks.lock().unwrap_or_else(PoisonError::into_inner));
+        looks.extend(last.ok());
+        looks
     }
 }
 

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use speedmatrix_shared::{
     event::SkipReason,
+    feasible::Feasible,
     id::{CellId, Phase},
     plan::RunPlan,
     target::Limits,
-    units::{Context, size_label},
+    units::Context,
 };
 
 /// Contexts that the server refused as too long, with its words.
@@ -38,25 +39,8 @@ impl Refused {
 
 /// Why `cell` is not measured, with the numbers; `None`: it is.
 pub(super) fn skip(cell: CellId, plan: &RunPlan, limits: Limits, refused: &Refused) -> Option<(SkipReason, String)> {
-    let prompt = cell.context.tokens();
-    let answer = match cell.phase {
-        Phase::Prefill => 1,
-        Phase::Decode => u64::from(plan.max_output_tokens()),
-    };
-    let needs = match cell.phase {
-        Phase::Prefill => format!("a prompt of {} and one token of answer", cell.context),
-        Phase::Decode => format!("a prompt of {} and an answer of {} tokens", cell.context, size_label(answer)),
-    };
-    if plan.fits_model_length(cell, limits) == Some(false) {
-        let limit = size_label(limits.max_model_len.unwrap_or_default());
-        return Some((
-            SkipReason::ModelLength,
-            format!("{needs} are more than the {limit} tokens that the model takes"),
-        ));
-    }
-    if let Some(capacity) = limits.kv_tokens.filter(|capacity| prompt + answer > *capacity) {
-        let capacity = size_label(capacity);
-        return Some((SkipReason::KvCapacity, format!("{needs} are more than the {capacity} tokens of the kv cache")));
+    if let Feasible::CantRun { reason, why } = Feasible::of(cell, plan, limits) {
+        return Some((reason, why));
     }
     let (context, said) = refused.about(cell)?;
     Some((SkipReason::ContextRefused, format!("the server already refused {context} as too long ({said})")))

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     client::{http::Http, tokenize::count_tokens},
+    engine::known::EngineKind,
     prompt::{
         calibrate::{Aim, Counted, Fit, Verdict},
         text::{Purpose, Shelfmark},
@@ -159,7 +160,8 @@ impl Bench {
 
     async fn tokens_of(&self, http: &Http, (recipe, mark): &(Recipe, Shelfmark)) -> Option<u64> {
         let number = self.library.request_number(*mark, 0);
-        count_tokens(http, self.requests.tokenizer_question(&recipe.document(*mark), number)).await
+        let engine = EngineKind::named(self.facts.engine.engine.as_deref().unwrap_or_default()).engine();
+        count_tokens(http, engine.tokenizer, self.requests.tokenizer_question(&recipe.document(*mark), number)).await
     }
 
     fn calibration(&self, number: u64, chars: usize) -> (Recipe, Shelfmark) {

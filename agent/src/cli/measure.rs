@@ -5,6 +5,7 @@ use std::{fs, path::Path};
 use speedmatrix_shared::{
     api::ServerMessage,
     event::RunOutcome,
+    feasible::{self, Feasible, Group},
     id::RunId,
     plan::{PlanDraft, RunPlan},
     state::{RunState, RunStatus},
@@ -27,6 +28,12 @@ pub(super) async fn run(mut args: RunArgs, terminal: &mut Terminal) -> Result<Ex
     let store = Store::open(&args.store.path()?, Access::Measure).await?;
     let runs = Runs::new(store.clone());
     let id = runs.start(draft, key).await?;
+    let state = runs.state(&id).await?;
+    if !args.json {
+        for line in expected(&state) {
+            terminal.hint(&line);
+        }
+    }
     let subscription = runs.subscribe(&id).await?;
     let printer = if args.json { Printer::Json { store, next_seq: 0 } } else { Printer::Table(Box::default()) };
     let shown = show(&runs, &id, subscription, printer, terminal).await;
@@ -35,6 +42,15 @@ pub(super) async fn run(mut args: RunArgs, terminal: &mut Terminal) -> Result<Ex
         runs.shutdown().await;
     }
     shown
+}
+
+/// Cells that will queue or can't run, by the limits that the server told.
+fn expected(state: &RunState) -> Vec<String> {
+    let limits = state.facts.as_ref().map(|facts| facts.limits).unwrap_or_default();
+    let groups = feasible::groups(&state.plan, limits);
+    let told =
+        groups.iter().filter(|group| matches!(group.feasible, Feasible::WillQueue { .. } | Feasible::CantRun { .. }));
+    told.map(Group::line).collect()
 }
 
 fn read_plan(path: &Path) -> Result<PlanDraft, CliError> {

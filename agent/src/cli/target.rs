@@ -2,7 +2,11 @@
 
 use std::{env, net::SocketAddr};
 
-use speedmatrix_shared::{format, plan::draft::parse_target, target::TargetFacts};
+use speedmatrix_shared::{
+    format,
+    plan::draft::parse_target,
+    target::{FactName, TargetFacts},
+};
 
 use super::{
     CliError, Exit, Interrupts,
@@ -64,6 +68,14 @@ pub(super) async fn probe_one(args: ProbeArgs, terminal: &mut Terminal) -> Resul
     Ok(Exit::Done)
 }
 
+/// A fact and, in brackets, where it came from.
+fn sourced(facts: &TargetFacts, fact: FactName, text: String) -> String {
+    match facts.source(fact) {
+        Some(source) => format!("{text} ({})", source.words()),
+        None => text,
+    }
+}
+
 /// What is known, one thing per line.
 fn lines(facts: &TargetFacts) -> Vec<(&'static str, String)> {
     let engine = &facts.engine;
@@ -72,18 +84,20 @@ fn lines(facts: &TargetFacts) -> Vec<(&'static str, String)> {
         Some(count) => format!("{gpu} ×{count}"),
         None => gpu.clone(),
     });
-    let tokens = |tokens: Option<u64>| tokens.map(|_| format::tokens(tokens));
+    let tokens = |fact, tokens: Option<u64>| tokens.map(|_| sourced(facts, fact, format::tokens(tokens)));
+    let sequences = facts.limits.max_sequences.map(|n| sourced(facts, FactName::MaxSequences, format!("{n} requests")));
     let simulated = facts.simulated.as_ref().map(|s| format!("{}, clock ×{}", s.preset, s.clock_factor));
     let known = [
         ("address", Some(facts.base_url.clone())),
         ("simulated", simulated),
-        ("engine", Some(engine.collect::<Vec<_>>().join(" · "))),
+        ("engine", Some(sourced(facts, FactName::Engine, engine.collect::<Vec<_>>().join(" · ")))),
         ("model", facts.served_model.clone()),
         ("repository", facts.model.clone()),
         ("models", (facts.models.len() > 1).then(|| facts.models.join(", "))),
-        ("context", tokens(facts.limits.max_model_len)),
-        ("kv cache", tokens(facts.limits.kv_tokens)),
-        ("at once", facts.limits.max_sequences.map(|n| format!("{n} requests"))),
+        ("context", tokens(FactName::MaxModelLen, facts.limits.max_model_len)),
+        ("kv cache", tokens(FactName::KvTokens, facts.limits.kv_tokens)),
+        ("at once", sequences),
+        ("tells", Some(facts.gauges.join(", "))),
         ("gpu", gpu),
         ("started as", facts.launch_command.clone()),
     ];

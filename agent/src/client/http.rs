@@ -1,7 +1,7 @@
 //! Plain HTTP questions to a target, for all that isn't measured: short, bounded in size and time, never through a proxy
 //! when the target is this machine.
 
-use std::{error::Error as _, sync::OnceLock, time::Duration};
+use std::{collections::BTreeSet, error::Error as _, sync::OnceLock, time::Duration};
 
 use reqwest::header::{CONTENT_TYPE, LOCATION};
 use speedmatrix_shared::plan::TargetUrl;
@@ -89,6 +89,8 @@ pub struct Answer {
     pub location: Option<String>,
     /// The `Server` header.
     pub server: Option<String>,
+    /// The names of all headers, lower case.
+    pub headers: BTreeSet<String>,
     /// The body, what is not UTF-8 replaced.
     pub body: String,
 }
@@ -166,6 +168,7 @@ impl Http {
             content_type: header(CONTENT_TYPE.as_str()).as_deref().map(plain_type).unwrap_or_default(),
             location: header(LOCATION.as_str()),
             server: header("server"),
+            headers: response.headers().keys().map(ToString::to_string).collect(),
             body: String::new(),
         };
         let mut body = Vec::new();

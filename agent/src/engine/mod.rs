@@ -1,6 +1,10 @@
-//! What one piece of an answer says, whatever engine wrote it. One dialect, one file.
+//! What engines say, whatever way it came: a piece of an answer (one dialect, one file), a page of metrics, and what is
+//! known about each engine beforehand. Pure.
 
+pub mod exposition;
+pub mod gauges;
 mod json;
+pub mod known;
 mod openai_chat;
 
 use std::borrow::Cow;

@@ -6,6 +6,8 @@ mod captures;
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod engines;
+#[cfg(test)]
 mod manner;
 #[cfg(test)]
 mod raw;
@@ -15,6 +17,8 @@ mod rig;
 mod scenarios;
 #[cfg(test)]
 mod server;
+#[cfg(test)]
+mod speculation;
 #[cfg(test)]
 mod steer;
 #[cfg(test)]

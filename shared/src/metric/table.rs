@@ -402,6 +402,69 @@ pub static METRICS: &[Metric] = &[
         ..ROW
     },
     Metric {
+        key: "acceptance_length",
+        column: "Acceptance length",
+        csv: "acceptance_length",
+        label: "Tokens per step with speculation",
+        standard: "mean acceptance length",
+        unit: "tokens",
+        get: |r| r.stats.acceptance_length,
+        show: format::decimal2,
+        formula: "output tokens ÷ steps; steps = drafts + max(0, output tokens − (accepted tokens + drafts)); where the \
+                  engine has no such counters, the median of its own gauge",
+        population: "rises of the engine's counters over the window, all its users; or scrapes inside the window",
+        source: "the engine's metrics",
+        caveat: "Depends on the text: compare speeds of different texts by steps per second. Only where tokens were drafted.",
+        ..ROW
+    },
+    Metric {
+        key: "acceptance_rate",
+        column: "Acceptance rate",
+        csv: "acceptance_rate_share",
+        label: "Share of drafted tokens that were accepted",
+        standard: "draft acceptance rate",
+        unit: "%",
+        get: |r| r.stats.acceptance_rate,
+        show: format::percent,
+        formula: "accepted tokens ÷ drafted tokens",
+        population: "rises of the engine's counters over the window, all its users",
+        source: "the engine's metrics",
+        caveat: "Only where tokens were drafted. Longer drafts have a lower rate and may still be faster.",
+        ..ROW
+    },
+    Metric {
+        key: "steps_per_s",
+        column: "Steps per second",
+        csv: "steps_per_s",
+        label: "Steps per second with speculation",
+        unit: "1/s",
+        better: Better::Higher,
+        get: |r| r.stats.steps_per_s,
+        show: format::rate,
+        formula: "total speed ÷ acceptance length; where the engine has no such counters, the median of its throughput ÷ \
+                  acceptance length, scrape by scrape",
+        population: "all requests of the window; a step is one pass of the model over one request",
+        source: "arrivals, stamped by the client, and the engine's metrics",
+        caveat: "Only where tokens were drafted.",
+        ..ROW
+    },
+    Metric {
+        key: "normalised_tok_s",
+        column: "Normalised tok/s",
+        csv: "normalised_tok_s",
+        label: "Speed at two tokens per step",
+        unit: "tok/s",
+        better: Better::Higher,
+        get: |r| r.stats.normalised_tok_s,
+        show: format::rate,
+        formula: "steps per second × 2",
+        population: "all requests of the window",
+        source: "arrivals, stamped by the client, and the engine's metrics",
+        caveat: "A yardstick: it takes out how well the text could be guessed, so that only ratios between cells mean \
+                 something. Only where tokens were drafted.",
+        ..ROW
+    },
+    Metric {
         key: "prompt_tokens",
         column: "Prompt tokens",
         csv: "prompt_tokens",
@@ -465,7 +528,7 @@ pub static METRICS: &[Metric] = &[
         get: |r| mean(r.stats.engine_kv_usage),
         show: format::percent,
         samples: Some(|r| scrapes(r.stats.engine_kv_usage)),
-        formula: "mean of the engine's gauge",
+        formula: "mean of the engine's gauge; of several replicas, of the fullest one's",
         population: "scrapes inside the window",
         source: "the engine's metrics",
         ..ROW

@@ -141,9 +141,11 @@ fn requests(raw: &mut RawCell) -> impl Iterator<Item = &mut RequestTrace> {
 fn is_finite(course: &Course) -> bool {
     match course {
         Course::Decode(decode) => {
-            let Engine { running, waiting, kv_usage, preemptions, output_tokens } = &decode.engine;
-            let series = [running, waiting, kv_usage, preemptions, output_tokens];
-            series.into_iter().flatten().all(|(_, value)| value.is_finite())
+            let Engine { running, waiting, kv_usage, preemptions, output_tokens, .. } = &decode.engine;
+            let Engine { drafts, draft_tokens, accepted_tokens, accept_length, gen_throughput, .. } = &decode.engine;
+            let load = [running, waiting, kv_usage, preemptions, output_tokens];
+            let speculation = [drafts, draft_tokens, accepted_tokens, accept_length, gen_throughput];
+            load.into_iter().chain(speculation).flatten().all(|(_, value)| value.is_finite())
         }
         Course::NotDrained { running, waiting } => running.is_finite() && waiting.is_finite(),
         Course::Prefill | Course::GivenUp { .. } => true,

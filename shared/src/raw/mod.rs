@@ -16,6 +16,7 @@ use crate::{
         counter::{self, EngineRises},
         decode::{DecodeInput, EngineSeries},
         mixed::Beside,
+        speculation::Speculation,
         verdict::{Proof, RampEnd},
         window::Window,
     },
@@ -113,6 +114,35 @@ pub struct Engine {
     /// Output tokens for all its users, since the engine started.
     #[serde(default)]
     pub output_tokens: Vec<(Nanos, f64)>,
+    /// When its counters of tokens move.
+    #[serde(default)]
+    pub counting: Counting,
+    /// Speculation: drafts that were verified, since the engine started.
+    #[serde(default)]
+    pub drafts: Vec<(Nanos, f64)>,
+    /// Speculation: tokens in them.
+    #[serde(default)]
+    pub draft_tokens: Vec<(Nanos, f64)>,
+    /// Speculation: of these, accepted.
+    #[serde(default)]
+    pub accepted_tokens: Vec<(Nanos, f64)>,
+    /// Speculation: tokens per step of late, for engines without such counters.
+    #[serde(default)]
+    pub accept_length: Vec<(Nanos, f64)>,
+    /// Output tokens per second of late, for engines that tell it.
+    #[serde(default)]
+    pub gen_throughput: Vec<(Nanos, f64)>,
+}
+
+/// When an engine's counters of tokens move.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Counting {
+    /// With each of its steps.
+    #[default]
+    EachStep,
+    /// By a whole request when that ends: over a window they tell ratios, but not how much was made in it.
+    RequestEnd,
 }
 
 impl RawCell {
@@ -122,7 +152,8 @@ impl RawCell {
             Course::Prefill => CellResult::prefill(&self.traces, self.asked),
             Course::Decode(decode) => {
                 let input = decode.input(&self.traces, self.asked);
-                let result = CellResult::decode(&input, decode.ramp, self.asked).with_proof(decode.proof);
+                let mut result = CellResult::decode(&input, decode.ramp, self.asked).with_proof(decode.proof);
+                result.stats = result.stats.with_speculation(Speculation::of(&decode.engine, decode.window));
                 result.checked_by(decode.rises()).with_prompts(&decode.prompts.arriving)
             }
             Course::GivenUp { failure } => CellResult::given_up(failure, &self.traces),
@@ -135,7 +166,11 @@ impl Decode {
     fn rises(&self) -> EngineRises {
         EngineRises {
             preemptions: counter::increase(&self.engine.preemptions, self.window),
-            output_tokens: counter::increase(&self.engine.output_tokens, self.window),
+            output_tokens: match self.engine.counting {
+                Counting::EachStep => counter::increase(&self.engine.output_tokens, self.window),
+                Counting::RequestEnd => None,
+            },
+            restarted: counter::falls(&self.engine.output_tokens, self.window),
         }
     }
 

@@ -149,6 +149,14 @@ pub struct CellStats {
     pub timer_lag_p99_s: Option<f64>,
     /// Bound of the client's error of a TTFT.
     pub ttft_error_bound_s: Option<f64>,
+    /// Tokens per step of the engine where it speculates.
+    pub acceptance_length: Option<f64>,
+    /// Accepted ÷ drafted tokens (0–1).
+    pub acceptance_rate: Option<f64>,
+    /// Steps per second of an engine that speculates, over all requests.
+    pub steps_per_s: Option<f64>,
+    /// `steps_per_s` × a fixed number of tokens per step.
+    pub normalised_tok_s: Option<f64>,
 }
 
 impl CellStats {

@@ -25,6 +25,23 @@ pub fn increase(looks: &[(Nanos, f64)], window: Window) -> Option<f64> {
     Some(rises.sum())
 }
 
+/// How fast a counter rose from look to look, per second; `None` over a fall, where it began anew: nobody knows how far it
+/// had come before.
+pub fn rates(looks: &[(Nanos, f64)]) -> Vec<Option<f64>> {
+    let steps = looks.iter().zip(looks.iter().skip(1));
+    let rate = |((from, before), (to, after)): (&(Nanos, f64), &(Nanos, f64))| {
+        let secs = to.since(*from).as_secs_f64();
+        (secs > 0.0 && after >= before).then(|| (after - before) / secs)
+    };
+    steps.map(rate).collect()
+}
+
+/// Whether a counter fell between two looks that reach into the window: the engine was started anew.
+pub fn falls(looks: &[(Nanos, f64)], window: Window) -> bool {
+    let mut steps = looks.iter().zip(looks.iter().skip(1));
+    steps.any(|((from, before), (to, after))| after < before && window.overlap(*from, *to) > Nanos(0))
+}
+
 /// What one gauge is per unit of another that was looked at in the same instant, look by look; looks without a quotient are
 /// left out.
 pub fn paired_ratios(looks: &[(f64, f64)]) -> Vec<f64> {
@@ -38,6 +55,8 @@ pub struct EngineRises {
     pub preemptions: Option<f64>,
     /// Output tokens for all its users.
     pub output_tokens: Option<f64>,
+    /// Whether its counters began anew.
+    pub restarted: bool,
 }
 
 impl CellResult {
@@ -49,6 +68,10 @@ impl CellResult {
             let text =
                 format!("The engine threw out {} requests and started them again.", format::whole(Some(preempted)));
             self.add(CellStatus::Preempted, Finding::warning("preempted", text));
+        }
+        if rises.restarted {
+            let text = "The engine was started anew in the window: its own counts of it are incomplete.";
+            self.findings.push(Finding::warning("server_restarted", text));
         }
         // Chunks may carry several tokens: counted as one each, they say nothing about whose the others are.
         let counted = self.stats.token_source != Some(TokenSource::Chunks);
@@ -94,6 +117,17 @@ mod tests {
     }
 
     #[test]
+    fn a_fall_is_a_restart() {
+        let looks = |values: [f64; 4]| (0..).map(|n| Nanos::from_secs(n + 10)).zip(values).collect::<Vec<_>>();
+        let restarted = looks([1_000.0, 1_500.0, 20.0, 320.0]);
+        assert_eq!(rates(&restarted), [Some(500.0), None, Some(300.0)]);
+        assert!(falls(&restarted, WINDOW));
+        assert!(!falls(&restarted, Window { start: Nanos::from_secs(12), end: Nanos::from_secs(40) }));
+        assert!(!falls(&looks([1.0, 1.0, 2.0, 3.0]), WINDOW));
+        assert_eq!(rates(&[(Nanos(5), 1.0), (Nanos(5), 2.0)]), [None]);
+    }
+
+    #[test]
     fn counters_add_to_the_verdict_and_never_take_from_it() {
         let result = |status, own| CellResult {
             status,
@@ -103,7 +137,7 @@ mod tests {
             rules: None,
         };
         let check = |status, rises: (f64, f64), wanted, codes: &[&str]| {
-            let rises = EngineRises { preemptions: Some(rises.0), output_tokens: Some(rises.1) };
+            let rises = EngineRises { preemptions: Some(rises.0), output_tokens: Some(rises.1), restarted: false };
             let checked = result(status, 3_000).checked_by(rises);
             assert_eq!((checked.status, checked.stats.total_tok_s), (wanted, Some(100.0)));
             assert_eq!(checked.findings.iter().map(|it| it.code.as_str()).collect::<Vec<_>>(), codes);

@@ -13,6 +13,7 @@ pub mod prefill;
 pub mod queue;
 pub mod repeats;
 pub mod request;
+pub mod speculation;
 pub mod summary;
 pub mod verdict;
 pub mod window;

@@ -3,14 +3,12 @@
 use leptos::prelude::*;
 use speedmatrix_shared::{
     api::{self, ProbeRequest},
-    facts::Fact,
     format,
     plan::Field,
-    target::TargetFacts,
+    target::{FactName, FactSource, TargetFacts},
 };
 
 use super::{
-    facts::FactList,
     field::Form,
     icon::{Icon, icon},
     notice::{Notice, Weight},
@@ -114,45 +112,100 @@ fn found(facts: &TargetFacts) -> impl IntoView + use<> {
         <div class="probe" data-testid="probe">
             <h3>"What was found"</h3>
             {simulated}
-            <FactList told=Signal::stored(told(facts))/>
+            <dl class="facts-list">{told(facts).into_iter().map(row).collect_view()}</dl>
             {(!facts.warnings.is_empty()).then(|| view! { <ul class="warnings">{warnings}</ul> })}
         </div>
     }
 }
 
+/// A row of the card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Row {
+    label: &'static str,
+    text: String,
+    /// How that is known, where it is worth telling.
+    source: Option<String>,
+}
+
+fn row(Row { label, text, source }: Row) -> impl IntoView {
+    let known = text != format::MISSING;
+    view! {
+        <div>
+            <dt>{label}</dt>
+            <dd class=(!known).then_some("muted")>
+                {text}
+                {source.map(|source| view! { <small class="muted">{format!(" {source}")}</small> })}
+            </dd>
+        </div>
+    }
+}
+
 /// What the card lists; only the limits are listed also when unknown, as they decide what fits.
-fn told(facts: &TargetFacts) -> Vec<Fact> {
-    let known = |label: &'static str, text: Option<&String>| text.map(|text| (label, text.clone()));
+fn told(facts: &TargetFacts) -> Vec<Row> {
+    let sourced = |fact: FactName, text: String| {
+        let source = facts.source(fact).map(FactSource::words);
+        Row { label: fact.label(), text, source }
+    };
+    let known = |fact: FactName, text: Option<&String>| text.map(|text| sourced(fact, text.clone()));
+    let plain = |label: &'static str, text: Option<String>| text.map(|text| Row { label, text, source: None });
     let engine = &facts.engine;
-    let models = (!facts.models.is_empty()).then(|| facts.models.join(", "));
     let gpu = facts.hardware.gpu.as_ref().map(|gpu| match facts.hardware.gpu_count {
         Some(count) => format!("{gpu} ×{count}"),
         None => gpu.clone(),
     });
-    let mut told: Vec<Fact> = [
-        known("Engine", engine.engine.as_ref()),
-        known("Version", engine.version.as_ref()),
-        known("Quantization", engine.quantization.as_ref()),
-        known("Models", models.as_ref()),
-        known("GPU", gpu.as_ref()),
+    let list = |words: &[String]| (!words.is_empty()).then(|| words.join(", "));
+    let mut told: Vec<Row> = [
+        known(FactName::Engine, engine.engine.as_ref()),
+        known(FactName::Version, engine.version.as_ref()),
+        known(FactName::Build, engine.build.as_ref()),
+        known(FactName::Quantization, engine.quantization.as_ref()),
+        plain("Models", list(&facts.models)),
+        plain("GPU", gpu),
     ]
     .into_iter()
     .flatten()
     .collect();
-    told.push(("Longest context", format::size(facts.limits.max_model_len)));
-    told.push(("KV cache holds", format::tokens(facts.limits.kv_tokens)));
-    told.push(("Decodes at once", format::count(facts.limits.max_sequences.map(u64::from))));
+    let limits = facts.limits;
+    told.push(sourced(FactName::MaxModelLen, format::size(limits.max_model_len)));
+    told.push(sourced(FactName::KvTokens, format::tokens(limits.kv_tokens)));
+    told.push(sourced(FactName::MaxSequences, format::count(limits.max_sequences.map(u64::from))));
+    told.extend(plain("Tells as it works", list(&facts.gauges)));
     told
 }
 
 #[cfg(test)]
 mod tests {
+    use speedmatrix_shared::target::{Limits, Sureness};
+
     use super::*;
 
     #[test]
     fn unknown_limits_are_listed_as_unknown() {
         let told = told(&TargetFacts::default());
         assert_eq!(told.len(), 3);
-        assert!(told.iter().all(|(_, text)| text == format::MISSING));
+        assert!(told.iter().all(|row| row.text == format::MISSING && row.source.is_none()));
+    }
+
+    #[test]
+    fn sources_stand_beside_what_they_told() {
+        let source = |fact, endpoint: &str, sureness| FactSource { fact, endpoint: endpoint.to_owned(), sureness };
+        let facts = TargetFacts {
+            limits: Limits { max_model_len: Some(32_768), kv_tokens: Some(640_000), max_sequences: None },
+            sources: vec![
+                source(FactName::MaxModelLen, "/v1/models", Sureness::Certain),
+                source(FactName::KvTokens, "/metrics", Sureness::Guess),
+            ],
+            gauges: vec!["running".to_owned(), "kv use".to_owned()],
+            ..TargetFacts::default()
+        };
+        let line = |row: &Row| format!("{}: {} {}", row.label, row.text, row.source.as_deref().unwrap_or_default());
+        let told: Vec<String> = told(&facts).iter().map(line).collect();
+        let wanted = [
+            "Longest context: 32K from /v1/models",
+            "KV cache holds: 640,000 tokens a guess from /metrics",
+            "Decodes at once: — ",
+            "Tells as it works: running, kv use ",
+        ];
+        assert_eq!(told, wanted);
     }
 }

@@ -1,129 +1,137 @@
-//! From the documents that a server answered to what is known about it.
+//! From what a server answered to what is known about it, each fact with its source.
 
 use serde_json::Value;
-use speedmatrix_shared::target::{EngineFacts, HardwareFacts, Limits, SimulatedFacts, TargetFacts};
-
-use super::ProbeError;
-use crate::client::{
-    Target,
-    prometheus::{EngineGauges, EngineKind, ScrapeError},
+use speedmatrix_shared::target::{
+    EngineFacts, FactName, FactSource, HardwareFacts, Limits, SimulatedFacts, TargetFacts,
 };
 
-/// What engines call themselves in `owned_by`.
-const OWNERS: [(&str, &str); 4] =
-    [("vllm", "vllm"), ("sglang", "sglang"), ("llamacpp", "llama.cpp"), ("library", "ollama")];
-/// The name of an engine that isn't recognised.
-const GENERIC_ENGINE: &str = "openai-compatible";
-
-/// Everything that was answered.
-pub(super) struct Documents {
-    pub(super) list: Vec<Value>,
-    pub(super) version: Option<Value>,
-    pub(super) sim_info: Option<Value>,
-    pub(super) props: Option<Value>,
-    pub(super) server_info: Option<Value>,
-    pub(super) gauges: Result<EngineGauges, ScrapeError>,
-}
+use super::ProbeError;
+use crate::{
+    client::{Target, http::Http},
+    engine::known::{Answers, Claim, SIMULATOR_PATH, Said},
+};
 
 /// The name of an entry of the model list.
 pub(super) fn model_id(entry: &Value) -> Option<&str> {
     text(entry, "/id").filter(|id| !id.is_empty())
 }
 
-impl Documents {
-    pub(super) fn facts(&self, target: &Target, wanted: Option<&str>) -> Result<TargetFacts, ProbeError> {
-        let models: Vec<String> = self.list.iter().filter_map(model_id).map(ToOwned::to_owned).collect();
-        let entry = match wanted {
-            None => self.list.iter().find(|entry| model_id(entry).is_some()),
-            Some(name) => self.list.iter().find(|entry| goes_by(entry, name)),
-        };
-        let Some(entry) = entry else {
-            return Err(ProbeError::NoSuchModel {
-                url: target.url.as_str().to_owned(),
-                wanted: wanted.unwrap_or_default().to_owned(),
-                offered: models,
-            });
-        };
-        let engine = self.engine(entry);
-        let served = wanted.or_else(|| model_id(entry)).map(ToOwned::to_owned);
-        let mut warnings = Vec::new();
-        if let Err(error) = &self.gauges {
-            warnings.push(error.to_string());
-        }
-        Ok(TargetFacts {
-            base_url: target.url.as_str().to_owned(),
-            model: self.model_itself(entry).or_else(|| served.clone()),
-            served_model: served,
-            revision: self.server_info.as_ref().and_then(|info| text(info, "/revision")).map(ToOwned::to_owned),
-            models,
-            hardware: self.sim_info.as_ref().map(simulated_hardware).unwrap_or_default(),
-            limits: self.limits(entry),
-            launch_command: None,
-            simulated: self.simulated(),
-            engine,
-            published: std::collections::BTreeMap::new(),
-            warnings,
+/// All names on offer, and the entry to measure: the wanted one, else the first that is loaded.
+pub(super) fn chosen(http: &Http, list: Vec<Value>, wanted: Option<&str>) -> Result<(Vec<String>, Value), ProbeError> {
+    let offered: Vec<String> = list.iter().filter_map(model_id).map(ToOwned::to_owned).collect();
+    // Asking a model that a router has not loaded would throw out the one in use.
+    let is_loaded = |entry: &Value| text(entry, "/status/value") == Some("loaded");
+    let place = match wanted {
+        Some(name) => list.iter().position(|entry| goes_by(entry, name)),
+        None => list.iter().position(is_loaded).or_else(|| list.iter().position(|entry| model_id(entry).is_some())),
+    };
+    match place.and_then(|place| list.into_iter().nth(place)) {
+        Some(entry) => Ok((offered, entry)),
+        None => Err(ProbeError::NoSuchModel {
+            url: http.target().url.as_str().to_owned(),
+            wanted: wanted.unwrap_or_default().to_owned(),
+            offered,
+        }),
+    }
+}
+
+/// Everything but models and warnings.
+pub(super) fn facts(target: &Target, answers: &Answers, served: Option<String>) -> TargetFacts {
+    let recognised = answers.recognised();
+    let engine = recognised.first().copied();
+    let claims = engine.map(|evidence| answers.claims(evidence.kind)).unwrap_or_default();
+    let told = Told { claims: &claims };
+    let sim_info = answers.documents.get(SIMULATOR_PATH);
+    let mut sources: Vec<FactSource> = engine
+        .map(|evidence| FactSource {
+            fact: FactName::Engine,
+            endpoint: evidence.endpoint.to_owned(),
+            sureness: evidence.sureness,
         })
+        .into_iter()
+        .collect();
+    sources.extend(told.sources());
+    TargetFacts {
+        base_url: target.url.as_str().to_owned(),
+        model: told.text(FactName::Model).or_else(|| served.clone()),
+        served_model: served,
+        revision: told.text(FactName::Revision),
+        engine: EngineFacts {
+            engine: engine.map(|evidence| evidence.kind.name().to_owned()),
+            version: told.text(FactName::Version),
+            quantization: told.text(FactName::Quantization),
+            build: told.text(FactName::Build),
+            ..EngineFacts::default()
+        },
+        hardware: sim_info.map(simulated_hardware).unwrap_or_default(),
+        limits: Limits {
+            max_model_len: told.number(FactName::MaxModelLen),
+            max_sequences: told.number(FactName::MaxSequences).and_then(|count| u32::try_from(count).ok()),
+            kv_tokens: told.number(FactName::KvTokens),
+        },
+        simulated: sim_info.and_then(simulated),
+        sources,
+        gauges: answers.gauges.iter().flat_map(|(_, gauges)| gauges.words()).map(ToOwned::to_owned).collect(),
+        ..TargetFacts::default()
     }
+}
 
-    fn simulated(&self) -> Option<SimulatedFacts> {
-        let info = self.sim_info.as_ref().filter(|info| info.get("simulated") == Some(&Value::Bool(true)))?;
-        Some(SimulatedFacts {
-            preset: text(info, "/preset")?.to_owned(),
-            clock_factor: info.get("clock_factor")?.as_f64().filter(|factor| factor.is_finite() && *factor > 0.0)?,
-            seed: number(info, "/seed")?,
-        })
-    }
+/// What is told, one claim per fact.
+struct Told<'a> {
+    claims: &'a [Claim],
+}
 
-    fn engine(&self, entry: &Value) -> EngineFacts {
-        let from_gauges = self.gauges.as_ref().ok().map(|gauges| gauges.engine.name());
-        let owner = text(entry, "/owned_by");
-        let from_owner = OWNERS.iter().find(|(key, _)| owner == Some(key)).map(|(_, engine)| *engine);
-        let from_documents = if self.props.as_ref().is_some_and(|props| props.get("total_slots").is_some()) {
-            Some(EngineKind::LlamaCpp.name())
-        } else if self.server_info.as_ref().is_some_and(|info| info.get("max_total_num_tokens").is_some()) {
-            Some(EngineKind::Sglang.name())
-        } else {
-            None
+impl<'a> Told<'a> {
+    /// The claim that counts: the first; of contexts, the shortest that is told as surely.
+    fn claim(&self, fact: FactName) -> Option<&'a Claim> {
+        let mut all = self.claims.iter().filter(|claim| claim.fact == fact);
+        let first = all.next()?;
+        if fact != FactName::MaxModelLen {
+            return Some(first);
+        }
+        let number = |claim: &&Claim| match claim.said {
+            Said::Number(number) => number,
+            Said::Text(_) => u64::MAX,
         };
-        let engine = from_gauges.or(from_documents).or(from_owner).unwrap_or(GENERIC_ENGINE);
-        let of =
-            |document: &Option<Value>, pointer| document.as_ref().and_then(|d| text(d, pointer).map(ToOwned::to_owned));
-        EngineFacts {
-            engine: Some(engine.to_owned()),
-            version: of(&self.server_info, "/version").or_else(|| of(&self.version, "/version")),
-            quantization: of(&self.server_info, "/quantization").or_else(|| of(&self.props, "/model_ftype")),
-            backend: None,
-            repository: None,
-            build: of(&self.props, "/build_info"),
+        // Of equal ones the first counts.
+        [first].into_iter().chain(all.filter(|claim| claim.sureness >= first.sureness)).min_by_key(number)
+    }
+
+    fn text(&self, fact: FactName) -> Option<String> {
+        match &self.claim(fact)?.said {
+            Said::Text(text) => Some(text.clone()),
+            Said::Number(_) => None,
         }
     }
 
-    /// The model's own name: vLLM's `root`, SGLang's and llama.cpp's `model_path`.
-    fn model_itself(&self, entry: &Value) -> Option<String> {
-        let path =
-            |document: &Option<Value>| document.as_ref().and_then(|d| text(d, "/model_path").map(ToOwned::to_owned));
-        let root = text(entry, "/root").filter(|root| !root.is_empty());
-        root.map(ToOwned::to_owned).or_else(|| path(&self.server_info)).or_else(|| path(&self.props))
-    }
-
-    fn limits(&self, entry: &Value) -> Limits {
-        let of = |document: &Option<Value>, pointer| document.as_ref().and_then(|d| number(d, pointer));
-        let max_model_len = number(entry, "/max_model_len")
-            .or_else(|| number(entry, "/meta/n_ctx"))
-            .or_else(|| of(&self.props, "/default_generation_settings/n_ctx"))
-            .or_else(|| of(&self.server_info, "/context_length"))
-            .or_else(|| of(&self.sim_info, "/max_model_len"));
-        let max_sequences = of(&self.sim_info, "/max_sequences")
-            .or_else(|| of(&self.props, "/total_slots"))
-            .or_else(|| of(&self.server_info, "/max_running_requests"));
-        let scraped = self.gauges.as_ref().ok().and_then(|gauges| gauges.kv_tokens).map(|tokens| tokens as u64);
-        Limits {
-            max_model_len,
-            max_sequences: max_sequences.and_then(|count| u32::try_from(count).ok()),
-            kv_tokens: scraped.or_else(|| of(&self.server_info, "/max_total_num_tokens")),
+    fn number(&self, fact: FactName) -> Option<u64> {
+        match self.claim(fact)?.said {
+            Said::Number(number) => Some(number),
+            Said::Text(_) => None,
         }
     }
+
+    fn sources(&self) -> Vec<FactSource> {
+        let facts: std::collections::BTreeSet<FactName> = self.claims.iter().map(|claim| claim.fact).collect();
+        let claims = facts.into_iter().filter_map(|fact| self.claim(fact));
+        let source = |claim: &Claim| FactSource {
+            fact: claim.fact,
+            endpoint: claim.endpoint.to_owned(),
+            sureness: claim.sureness,
+        };
+        claims.map(source).collect()
+    }
+}
+
+fn simulated(info: &Value) -> Option<SimulatedFacts> {
+    if info.get("simulated") != Some(&Value::Bool(true)) {
+        return None;
+    }
+    Some(SimulatedFacts {
+        preset: text(info, "/preset")?.to_owned(),
+        clock_factor: info.get("clock_factor")?.as_f64().filter(|factor| factor.is_finite() && *factor > 0.0)?,
+        seed: number(info, "/seed")?,
+    })
 }
 
 /// A simulator's made-up machine.

@@ -3,41 +3,64 @@
 
 mod error;
 mod facts;
+mod warnings;
+
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 use speedmatrix_shared::target::TargetFacts;
+use tokio::task::JoinSet;
 
 pub use error::ProbeError;
 
-use self::facts::Documents;
 use super::{
     Target,
     http::{Answer, Http},
     prometheus,
 };
+use crate::engine::known::{Answers, Ask, EngineKind, MODELS_PATH, SIMULATOR_PATH, row};
 
-/// Path of the model list.
-const MODELS_PATH: &str = "/v1/models";
+/// Largest document beside the model list that is looked into, bytes; SGLang's has about 40 thousand.
+const DOCUMENT_LIMIT_BYTES: usize = 2 << 20;
 
-/// Asks `target` what it is. `model` is the name that requests will ask for; `None` takes the first one on offer.
+/// Asks `target` what it is. `model` is the name that requests will ask for; `None` takes the first one on offer that is
+/// loaded.
 pub async fn probe(target: &Target, model: Option<&str>) -> Result<TargetFacts, ProbeError> {
     let http = Http::new(target)?;
-    let list = http.get(MODELS_PATH).await?;
-    let list = model_list(&http, &list)?;
-    let (version, sim_info, props, server_info, gauges) = tokio::join!(
-        document(&http, "/version"),
-        document(&http, "/sim/info"),
-        document(&http, "/props"),
-        document(&http, "/get_server_info"),
-        prometheus::scrape(&http),
-    );
-    Documents { list, version, sim_info, props, server_info, gauges }.facts(target, model)
+    let answer = http.get(MODELS_PATH).await?;
+    let list = model_list(&http, &answer)?;
+    let (offered, entry) = facts::chosen(&http, list, model)?;
+    let served = model.or_else(|| facts::model_id(&entry)).map(ToOwned::to_owned);
+    let (documents, gauges) = tokio::join!(documents(&http, served.as_deref()), prometheus::find(&http));
+    let (gauges, silence) = match gauges {
+        Ok(gauges) => (Some(gauges), None),
+        Err(error) => (None, Some(error)),
+    };
+    let answers = Answers { entry, server: answer.server, headers: answer.headers, documents, gauges };
+    let mut facts = facts::facts(target, &answers, served);
+    facts.models = offered;
+    facts.warnings = warnings::warnings(&answers, silence.as_ref());
+    Ok(facts)
 }
 
-/// An optional document; whatever goes wrong, it is absent.
-async fn document(http: &Http, path: &str) -> Option<Value> {
-    let answer = http.get(path).await.ok().filter(|answer| answer.status == 200)?;
-    serde_json::from_str(&answer.body).ok().filter(Value::is_object)
+/// What engines tell beside their model list, by path; for `served`, where it is told by model. Whatever goes wrong with
+/// a document, it is absent.
+async fn documents(http: &Http, served: Option<&str>) -> BTreeMap<&'static str, Value> {
+    let engines = EngineKind::ALL.into_iter().flat_map(|kind| kind.engine().asks).copied();
+    let simulator = Ask { path: SIMULATOR_PATH, rows: None };
+    let asks: BTreeMap<&str, Ask> = engines.chain([simulator]).map(|ask| (ask.path, ask)).collect();
+    let mut asked = JoinSet::new();
+    for ask in asks.into_values() {
+        let (http, served) = (http.clone(), served.map(ToOwned::to_owned));
+        asked.spawn(async move {
+            let answer = http.get(ask.path).await.ok().filter(|answer| answer.status == 200)?;
+            // A parsed document takes many times the memory of its text.
+            (answer.body.len() <= DOCUMENT_LIMIT_BYTES).then_some(())?;
+            let document: Value = serde_json::from_str(&answer.body).ok().filter(Value::is_object)?;
+            Some((ask.path, row(&document, ask, served.as_deref())?))
+        });
+    }
+    asked.join_all().await.into_iter().flatten().collect()
 }
 
 /// The entries of the model list, or why there are none.

@@ -60,7 +60,7 @@ pub(super) fn preemptions(case: &Case, wrong: &mut Wrong) -> &'static str {
     let rise = increase(&looks, Window::new(Nanos(0), length));
     wrong.number("preemptions", rise, case.expect("preemptions_in_window"));
     let result = requests::cell(&[requests::stream(0, 3_000, length, length)], 1, length, EngineSeries::default());
-    let checked = result.checked_by(EngineRises { preemptions: rise, output_tokens: None });
+    let checked = result.checked_by(EngineRises { preemptions: rise, ..EngineRises::default() });
     wrong.same("flag", checked.status.label().to_lowercase(), case.expect("flag"));
     ""
 }
@@ -111,7 +111,7 @@ pub(super) fn own_tokens(case: &Case, wrong: &mut Wrong) -> &'static str {
     let part = |part: &Value| {
         let own = part["own_tokens"].as_u64().unwrap_or_default() as u32;
         let result = requests::cell(&[requests::stream(0, own, length, length)], 1, length, EngineSeries::default());
-        result.checked_by(EngineRises { preemptions: None, output_tokens: part["server_tokens"].as_f64() })
+        result.checked_by(EngineRises { output_tokens: part["server_tokens"].as_f64(), ..EngineRises::default() })
     };
     let (nothing, expected) = (part(case.given("part1")), case.expect("part1"));
     let outcome = if nothing.status.is_failed() { "error" } else { "ok" };

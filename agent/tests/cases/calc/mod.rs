@@ -68,11 +68,11 @@ fn pairs(value: &Value) -> Vec<(f64, f64)> {
 
 /// All that differs.
 #[derive(Default)]
-struct Wrong(Vec<String>);
+pub(crate) struct Wrong(pub(crate) Vec<String>);
 
 impl Wrong {
     /// A number, within the tolerance or the range that is expected; null is none.
-    fn number(&mut self, what: &str, got: Option<f64>, expected: &Value) {
+    pub(crate) fn number(&mut self, what: &str, got: Option<f64>, expected: &Value) {
         let fine = match (got, expected) {
             (None, Value::Null) => true,
             (Some(got), Value::Array(range)) => match range.as_slice() {
@@ -90,7 +90,7 @@ impl Wrong {
     }
 
     /// Anything else.
-    fn same(&mut self, what: &str, got: impl Into<Value>, expected: &Value) {
+    pub(crate) fn same(&mut self, what: &str, got: impl Into<Value>, expected: &Value) {
         let got = got.into();
         if got != *expected {
             self.0.push(format!("{what} is {got}, not {expected}"));
@@ -98,7 +98,7 @@ impl Wrong {
     }
 
     /// Something that must hold.
-    fn must(&mut self, holds: Option<()>, what: &str) {
+    pub(crate) fn must(&mut self, holds: Option<()>, what: &str) {
         if holds.is_none() {
             self.0.push(what.to_owned());
         }
