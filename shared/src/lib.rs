@@ -9,6 +9,8 @@ pub mod facts;
 pub mod finding;
 pub mod format;
 pub mod gauge;
+pub mod gpu;
+pub mod host;
 pub mod id;
 pub mod metric;
 pub mod plan;

@@ -4,9 +4,12 @@ use serde_json::Value;
 use speedmatrix_shared::target::{EngineFacts, HardwareFacts, Limits, SimulatedFacts, TargetFacts};
 
 use super::ProbeError;
-use crate::client::{
-    Target,
-    prometheus::{EngineGauges, EngineKind, ScrapeError},
+use crate::{
+    client::{
+        Target,
+        prometheus::{EngineGauges, EngineKind, ScrapeError},
+    },
+    secret::redact,
 };
 
 /// What engines call themselves in `owned_by`.
@@ -52,7 +55,8 @@ impl Documents {
         }
         Ok(TargetFacts {
             base_url: target.url.as_str().to_owned(),
-            model: self.model_itself(entry).or_else(|| served.clone()),
+            // A path may be an address with credentials in it.
+            model: self.model_itself(entry).map(|path| redact(&path, target.key.as_ref())).or_else(|| served.clone()),
             served_model: served,
             revision: self.server_info.as_ref().and_then(|info| text(info, "/revision")).map(ToOwned::to_owned),
             models,
@@ -61,8 +65,8 @@ impl Documents {
             launch_command: None,
             simulated: self.simulated(),
             engine,
-            published: std::collections::BTreeMap::new(),
             warnings,
+            ..TargetFacts::default()
         })
     }
 
@@ -138,7 +142,7 @@ fn simulated_hardware(info: &Value) -> HardwareFacts {
         gpu_count,
         vram_total_gb: each_gb.zip(gpu_count).map(|(each, count)| each * f64::from(count)),
         vram_each_gb: each_gb,
-        os: None,
+        ..HardwareFacts::default()
     }
 }
 
