@@ -6,7 +6,10 @@
 mod calc;
 mod compare;
 mod given;
+mod hardware;
 mod play;
+#[path = "../recorded/mod.rs"]
+mod recorded;
 mod replay;
 
 use std::{
@@ -53,6 +56,7 @@ fn run(wanted: &[String]) -> io::Result<ExitCode> {
         let verdict = match id.kind.as_str() {
             "stream" => runtime.block_on(play::play(&replay, &Case::read(&id.path)?)),
             "calc" => calc::check(&id.path)?,
+            "hardware" => hardware::check(&id.name, &id.path)?,
             "scenario" => scenario(&id.name),
             kind => Verdict::NotApplicable(reason(kind)),
         };
@@ -121,7 +125,6 @@ fn reason(kind: &str) -> &'static str {
     match kind {
         "metrics" => "no stream; scrapes are read by another room",
         "import" => "no stream; no importer in this version",
-        "hardware" => "no stream; hardware is read by another room",
         "ui" => "no stream; steps for a browser",
         _ => "no stream",
     }
