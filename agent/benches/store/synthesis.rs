@@ -79,7 +79,12 @@ pub(crate) fn cell(cell: CellId, seed: u64) -> RawCell {
         engine: Engine { running: series(128.0), waiting: series(0.0), kv_usage: series(0.437), ..Engine::default() },
         client: ClientWatch::default(),
     };
-    RawCell { asked: Asked::new(cell.context, PromptMode::Shared), traces, course: Course::Decode(Box::new(decode)) }
+    RawCell {
+        asked: Asked::new(cell.context, PromptMode::Shared),
+        traces,
+        course: Course::Decode(Box::new(decode)),
+        gpus: None,
+    }
 }
 
 /// A request sent at `sent`, cut at `end` if it isn't over by then.

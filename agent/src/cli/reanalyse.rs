@@ -134,8 +134,8 @@ mod tests {
         let cells = [same, other, none];
         insta::assert_snapshot!([table(&cells), vec![unchanged(&cells)]].concat().join("\n"), @"
         cell            total tok/s      now  status                   now    rules  now  changed
-        decode-128K-16            —  1,234.5  Failed: engine not idle  Valid      —    1  status, findings, total_tok_s
-        1 of 2 analysed cells unchanged under rules 1
+        decode-128K-16            —  1,234.5  Failed: engine not idle  Valid      —    2  status, findings, total_tok_s
+        1 of 2 analysed cells unchanged under rules 2
         ");
     }
 }

@@ -26,6 +26,7 @@ use crate::{
     bench::{self, Fact, Job, Outlets, Patience, client_watch::THREAD_NAME},
     client::Target,
     clock::Clock,
+    host::Described,
     hub::{TellError, Teller},
     store::RawKept,
 };
@@ -43,7 +44,7 @@ pub(super) async fn begin(
     _place: &Reserved,
     plan: RunPlan,
     target: Target,
-    facts: TargetFacts,
+    Described { facts, gpus }: Described,
 ) -> Result<RunId, StartError> {
     let clock = Clock::start().with_factor(facts.simulated.as_ref().map_or(1.0, |s| s.clock_factor));
     let run: RunId = uuid::Uuid::now_v7().to_string().parse().expect("a UUID is lower-case letters, digits and dashes");
@@ -64,7 +65,7 @@ pub(super) async fn begin(
     let outlets = Outlets { facts: facts_in, gauge: hub.gauge(), stop: stop.clone() };
     *runs.slot() = Slot::Taken(Active { hub, stop: stop.clone(), ended });
     let (patience, serving) = (Patience::default(), Handle::current());
-    let job = Job { plan, run: run.clone(), target, facts, clock, patience, serving };
+    let job = Job { plan, run: run.clone(), target, facts, clock, patience, serving, gpus };
     let outcome = on_own_thread(move || measure(job, outlets));
     let runs = Arc::clone(runs);
     tokio::spawn(async move {

@@ -115,14 +115,14 @@ async fn new_results_are_a_new_run_beside_the_old_one() {
         matches!(words[..], ["decode-1K-2", then, now, "Preempted", .., "0", "1", "status"] if then == now),
         "{table}"
     );
-    assert!(table.ends_with("2 of 3 analysed cells unchanged under rules 1\n"), "{table}");
+    assert!(table.ends_with("2 of 3 analysed cells unchanged under rules 2\n"), "{table}");
 
     let new = kept.saved();
     let (state, store) = (kept.state(&new).await, kept.store().await);
     assert_eq!(kept.state(&kept.run).await, old);
     assert_ne!(state.cell(decode).unwrap().status_label(), "Preempted");
     assert_eq!(state.cell(decode).unwrap().result().unwrap().rules, Some(RULES_VERSION));
-    assert_eq!(state.title(), "small (analysed again, rules 1)");
+    assert_eq!(state.title(), "small (analysed again, rules 2)");
     assert_eq!((state.started_unix_ms, &state.facts, &state.status), (old.started_unix_ms, &old.facts, &old.status));
     let said = format!("analysed again from run {} by speedmatrix", kept.run);
     assert!(state.log.iter().any(|line| line.text.starts_with(&said)), "{:?}", state.log);
@@ -131,7 +131,7 @@ async fn new_results_are_a_new_run_beside_the_old_one() {
         assert_eq!(of(&new).await, of(&kept.run).await);
     }
     let (status, again, _) = kept.reanalyse(new.as_str(), &[]);
-    assert_eq!((status, again.as_str()), (0, "3 of 3 analysed cells unchanged under rules 1\n"));
+    assert_eq!((status, again.as_str()), (0, "3 of 3 analysed cells unchanged under rules 2\n"));
 }
 
 #[tokio::test]
@@ -145,7 +145,7 @@ async fn what_can_not_be_analysed_is_one_sentence() {
         )
         .unwrap();
     let broken = kept.reanalyse(&run, &[]);
-    assert_eq!((broken.0, broken.1.as_str()), (1, "1 of 1 analysed cells unchanged under rules 1\n"));
+    assert_eq!((broken.0, broken.1.as_str()), (1, "1 of 1 analysed cells unchanged under rules 2\n"));
     kept.tool().execute_batch("DELETE FROM raw").unwrap();
     let none = kept.reanalyse(&run, &["--save"]);
     let unknown = kept.reanalyse("abc", &["--save"]);

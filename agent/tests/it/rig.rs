@@ -1,6 +1,6 @@
 //! A simulator, two runtimes and a run between them: what the tests of measuring share.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Mutex};
 
 use speedmatrix_agent::{
     bench::{self, Fact, Job, Outlets, Patience},
@@ -9,6 +9,7 @@ use speedmatrix_agent::{
         probe::{ProbeError, probe},
     },
     clock::Clock,
+    host::gpu::Watched,
     secret::Secret,
     sim::{Sim, SimConfig, SimLog, SimThread},
 };
@@ -36,6 +37,8 @@ pub(crate) struct Rig {
     pub(crate) id: &'static str,
     /// Told what the probe found, before the run starts.
     pub(crate) adjust: fn(&mut TargetFacts),
+    /// What the next run takes for the server's GPUs.
+    pub(crate) gpus: Mutex<Option<Watched>>,
     serving: Runtime,
     measuring: Runtime,
 }
@@ -80,6 +83,7 @@ impl Rig {
             patience: Patience::default(),
             id: "0198-test",
             adjust: |_| {},
+            gpus: Mutex::default(),
             serving: runtime(1),
             measuring: runtime(2),
         }
@@ -121,6 +125,7 @@ impl Rig {
             clock,
             patience: self.patience,
             serving: self.serving.handle().clone(),
+            gpus: self.gpus.lock().unwrap().take(),
         };
         let stopper = stop.clone();
         let listening = self.serving.spawn(async move {

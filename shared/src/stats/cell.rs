@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     finding::Finding,
     format,
-    stats::{interval::Interval, summary::Summary},
+    stats::{gpu::GpuStats, interval::Interval, summary::Summary},
     trace::{FailureKind, StampSource, TokenSource},
     units::Concurrency,
 };
@@ -112,6 +112,8 @@ pub struct CellStats {
     pub timer_lag_p99_s: Option<f64>,
     /// Bound of the client's error of a TTFT.
     pub ttft_error_bound_s: Option<f64>,
+    /// What the GPUs did meanwhile.
+    pub gpu: Option<GpuStats>,
 }
 
 impl CellStats {

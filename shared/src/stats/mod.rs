@@ -5,6 +5,7 @@ pub mod compare;
 pub mod counter;
 pub mod decode;
 pub mod first;
+pub mod gpu;
 pub mod interval;
 pub mod looping;
 pub mod prefill;
@@ -22,7 +23,7 @@ pub mod window;
 /// results (formats, tables, colours) is no rule. Stored runs then keep their numbers and their stamp, and
 /// `speedmatrix reanalyse` shows what the new rules say about them. A test of `raw` holds the result of a fixed cell
 /// beside this number, so that a change of the one without the other does not go unseen.
-pub const RULES_VERSION: u32 = 1;
+pub const RULES_VERSION: u32 = 2;
 
 #[cfg(test)]
 mod tests;
