@@ -43,7 +43,7 @@ fn promises(name: &str) -> bool {
 }
 
 /// Whether a flag takes several keys at once, as `--api-key` of vLLM does.
-fn is_of_keys(flag: &str) -> bool {
+pub(super) fn is_of_keys(flag: &str) -> bool {
     let flag = flag.to_ascii_lowercase().replace('_', "-");
     flag.ends_with("api-key") || flag.ends_with('s')
 }

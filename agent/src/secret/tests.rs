@@ -62,6 +62,9 @@ fn what_is_around_a_secret_stays() {
     check("http://u:p@h/x", "http://<redacted>@h/x");
     check("\"api_keys\": [\"a]\", {\"b\": 1}], \"c\": 2", "\"api_keys\": <redacted>, \"c\": 2");
     check("{\\\"token\\\": \\\"a\\\\\\\"b\\\"} end", "{\\\"token\\\": \\\"<redacted>\\\"} end");
+    check("--api-key abc k3y-number-two --port 1", "--api-key <redacted> --port 1");
+    check("--api-key <redacted> k3y-number-two and", "--api-key <redacted> and");
+    check("--hf-token abc org/model-7b-chat", "--hf-token <redacted> org/model-7b-chat");
     check("Bearer 'a b' c", "Bearer '<redacted>' c");
     check("token='Basic a b' --api-key '<redacted>'", "token='Basic <redacted>' --api-key '<redacted>'");
     assert_eq!(header("Authorization", "Bearer x"), "Bearer <redacted>");

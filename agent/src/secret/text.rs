@@ -1,7 +1,7 @@
 //! Secrets in any text, whatever its format: it need not be well-formed, and what is cut off in the middle is hidden to
 //! its end.
 
-use super::{REDACTED, is_secret_name};
+use super::{REDACTED, argv::is_of_keys, is_secret_name};
 
 /// Longest name that is looked at, in bytes.
 const LONGEST_NAME: usize = 96;
@@ -119,11 +119,33 @@ fn named(rest: &str) -> Option<Hidden> {
         ':' => at += 1,
         // A list of words, as programs log their arguments.
         ',' if is_flag && !quote.is_empty() => at += 1,
-        _ if is_flag && gap > 0 && !rest[at..].starts_with("--") => return value(rest, at),
+        _ if is_flag && gap > 0 && !rest[at..].starts_with("--") => return flag_values(rest, at, name),
         _ => return None,
     }
     at += blanks(&rest[at..]);
     value(rest, at)
+}
+
+/// The value of a flag, and for a flag that takes several keys all words after it that look like more of them.
+fn flag_values(rest: &str, at: usize, flag: &str) -> Option<Hidden> {
+    let first = value(rest, at);
+    let known = rest[at..].starts_with(REDACTED).then_some(at..at + REDACTED.len());
+    let span = first.as_ref().map(|first| first.keep..first.keep + first.hide).or(known)?;
+    let mut end = span.end;
+    while is_of_keys(flag) {
+        let from = end + blanks(&rest[end..]);
+        let word = &rest[from..from + plain_length(&rest[from..])];
+        if from == end || !looks_random(word) {
+            break;
+        }
+        end = from + word.len();
+    }
+    if end == span.end { first } else { Some(Hidden { keep: span.start, hide: end - span.start }) }
+}
+
+/// Whether a word is more likely a key than a word of a sentence.
+fn looks_random(word: &str) -> bool {
+    word.len() >= 8 && !word.starts_with('-') && word.bytes().any(|byte| byte.is_ascii_digit())
 }
 
 fn is_lone_key(name: &str) -> bool {
@@ -241,7 +263,7 @@ fn plain_length(text: &str) -> usize {
     let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '&');
     let word = &text[..text.find(ends).unwrap_or(text.len())];
     // A backslash before a quote belongs to the quote.
-    word.trim_end_matches(|c| matches!(c, ',' | ';' | ')' | ']' | '}' | '.' | '\\')).len()
+    word.trim_end_matches([',', ';', ')', ']', '}', '.', '\\']).len()
 }
 
 /// Blanks at the start, but no end of a line: a value stands on the line of its name.
