@@ -78,7 +78,9 @@ impl Gpus {
         // It only fails while the serving runtime shuts down, and the run with it.
         let mut gpus: Vec<GpuSeries> = AbortOnDropHandle::new(looked).await.ok()?.into_values().collect();
         // A look that was under way when the task ended may have come in beside the last one.
-        gpus.iter_mut().for_each(|gpu| gpu.samples.sort_by_key(|sample| sample.at));
+        for gpu in &mut gpus {
+            gpu.samples.sort_by_key(|sample| sample.at);
+        }
         Some(Box::new(GpuRecord { gpus, idle_power_w: self.idle_power_w }))
     }
 

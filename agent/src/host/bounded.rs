@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn programs_are_waited_for_within_bounds() {
-        let minute = Duration::from_secs(60);
+        let minute = Duration::from_mins(1);
         assert_eq!(printed("echo", &["a", "b"], minute).as_deref(), Some("a b\n"));
         assert_eq!(printed("no-such-program-here", &[], minute), None);
         // It would print for ever.

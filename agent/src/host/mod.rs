@@ -28,7 +28,7 @@ use self::{
 /// Where a machine shows that it has something that computes, besides what is asked here.
 const OTHER_DEVICES: &[&str] = &["/dev/dri/renderD128", "/dev/kfd", "/dev/nvidiactl", "/dev/accel", "/dev/hl0"];
 /// Bytes in what vendors call a GB of a card's memory: 81,559 MiB are sold as 80 GB, 143,771 MiB as 141 GB.
-const VENDOR_GB: f64 = 1_073_741_824.0;
+const VENDOR_GB: u64 = 1 << 30;
 
 const APPLE: &str = "Apple silicon";
 const CPU_ONLY: &str = "CPU only";
@@ -63,7 +63,9 @@ fn look(mut facts: TargetFacts, target: &TargetUrl) -> Described {
     let (is_here, why) = match &found {
         Ok(found) => (true, found.command.as_ref().err().cloned()),
         // Somebody here serves it; whatever else may be behind the port, this machine's GPUs are not.
-        Err(why @ (Unknown::NoPermission { .. } | Unknown::Ambiguous { .. } | Unknown::Gone)) => (true, Some(why.clone())),
+        Err(why @ (Unknown::NoPermission { .. } | Unknown::Ambiguous { .. } | Unknown::Gone)) => {
+            (true, Some(why.clone()))
+        }
         Err(why) => (false, Some(why.clone())),
     };
     if facts.launch_command.is_none() {
@@ -111,7 +113,9 @@ fn without_gpus() -> Result<&'static str, &'static str> {
         return Ok(APPLE);
     }
     if OTHER_DEVICES.iter().any(|path| Path::new(path).exists()) {
-        return Err("there is a device that computes, and neither NVML, nvidia-smi, AMD's driver nor amd-smi tells of it");
+        return Err(
+            "there is a device that computes, and neither NVML, nvidia-smi, AMD's driver nor amd-smi tells of it",
+        );
     }
     Ok(CPU_ONLY)
 }
@@ -133,14 +137,15 @@ fn name_gpus(hardware: &mut HardwareFacts, used: &[GpuReading]) {
     hardware.gpu = Some(names.join(" and ")).filter(|names| !names.is_empty());
     hardware.gpu_count = u32::try_from(used.len()).ok();
     hardware.gpus = used.to_vec();
-    let sizes: Option<Vec<f64>> = used.iter().map(|gpu| gpu.vram_total_bytes.map(vendor_gb)).collect();
+    let sizes: Option<Vec<u64>> = used.iter().map(|gpu| gpu.vram_total_bytes.map(vendor_gb)).collect();
     let Some(sizes) = sizes else { return };
-    hardware.vram_total_gb = Some(sizes.iter().sum());
-    hardware.vram_each_gb = sizes.first().copied().filter(|first| sizes.iter().all(|size| size == first));
+    hardware.vram_total_gb = Some(sizes.iter().sum::<u64>() as f64);
+    let alike = sizes.first().filter(|first| sizes.iter().all(|size| size == *first));
+    hardware.vram_each_gb = alike.map(|each| *each as f64);
 }
 
-fn vendor_gb(bytes: u64) -> f64 {
-    (bytes as f64 / VENDOR_GB).ceil()
+fn vendor_gb(bytes: u64) -> u64 {
+    bytes.div_ceil(VENDOR_GB)
 }
 
 #[cfg(test)]
@@ -149,12 +154,12 @@ mod tests {
 
     #[test]
     fn memory_is_named_as_it_is_sold() {
-        let check = |mib: u64, wanted: f64| assert_eq!(vendor_gb(mib * 1_048_576).to_string(), wanted.to_string());
-        check(81_559, 80.0); // H100
-        check(143_771, 141.0); // H200
-        check(97_887, 96.0); // RTX PRO 6000
-        check(40_960, 40.0); // A100
-        check(196_592, 192.0); // MI300X
+        let check = |mib: u64, gb: u64| assert_eq!(vendor_gb(mib << 20), gb);
+        check(81_559, 80); // H100
+        check(143_771, 141); // H200
+        check(97_887, 96); // RTX PRO 6000
+        check(40_960, 40); // A100
+        check(196_592, 192); // MI300X
     }
 
     #[test]

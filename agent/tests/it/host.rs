@@ -4,13 +4,13 @@ use std::{
     io::{BufRead as _, BufReader, Read as _},
     net::SocketAddr,
     process::{Child, ChildStdout, Command, Stdio},
-    sync::Mutex,
+    sync::atomic::{AtomicUsize, Ordering},
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use axum::{
     Router,
-    http::{HeaderName, HeaderValue, StatusCode},
+    http::{HeaderName, HeaderValue, StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse as _, Response},
     routing::{get, post},
 };
@@ -27,6 +27,10 @@ use crate::{
     spellings::{Spelling, spellings},
 };
 
+/// Requests that the server answers: as many as a run needs to get to its cells.
+const ANSWERED: usize = 8;
+/// Spellings that each refusal after them repeats.
+const REPEATED: usize = 6;
 /// Says to this program, started by a test, that it is to be a server.
 const SERVE: &str = "SPEEDMATRIX_TEST_SERVE";
 
@@ -85,12 +89,18 @@ async fn a_server() {
     tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await.unwrap().unwrap();
 }
 
-/// Each refusal repeats some other spellings, as a failure keeps only the first words of a body.
+/// It answers until the first cells are reached. Then each refusal repeats some other spellings, as a failure keeps only
+/// the first words of a body.
 async fn chat() -> Response {
-    static ASKED: Mutex<usize> = Mutex::new(0);
-    let mut asked = ASKED.lock().unwrap();
-    *asked += 1;
-    talkative(*asked * 3, 3, StatusCode::INTERNAL_SERVER_ERROR)
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    let asked = ASKED.fetch_add(1, Ordering::Relaxed);
+    match asked.checked_sub(ANSWERED) {
+        Some(refused) => talkative(refused * REPEATED, REPEATED, StatusCode::INTERNAL_SERVER_ERROR),
+        None => {
+            let text = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"word \"}}]}\n\n".repeat(8);
+            ([(CONTENT_TYPE, "text/event-stream")], format!("{text}data: [DONE]\n\n")).into_response()
+        }
+    }
 }
 
 fn talkative(from: usize, count: usize, status: StatusCode) -> Response {

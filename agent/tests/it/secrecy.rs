@@ -14,8 +14,8 @@ use crate::{
 
 /// The target's own key.
 const KEY: &str = "SPEEDMATRIX_TEST_KEY";
-/// Runs after which every spelling was in some refusal.
-const RUNS: usize = 3;
+/// Runs: one whose requests are refused in its cells, one that is refused at once.
+const RUNS: usize = 2;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_secret_is_left_anywhere() {
@@ -45,7 +45,7 @@ async fn no_secret_is_left_anywhere() {
     let shown = String::from_utf8_lossy(&probed.stdout).into_owned();
     let mut found = search("probe", &probed);
     for _ in 0..RUNS {
-        let plan = ["--contexts", "1K,2K,3K,4K", "--concurrency", "1,2,4", "--duration", "1s", "--json"];
+        let plan = ["--contexts", "1K", "--concurrency", "1,2,4", "--duration", "1s", "--json"];
         let target = ["run", "--target", server.url.as_str(), "--api-key-env", KEY];
         found.extend(search("run", &run(&[target.as_slice(), plan.as_slice()].concat())));
     }

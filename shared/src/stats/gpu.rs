@@ -229,9 +229,14 @@ fn sum(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
     values.into_iter().sum()
 }
 
+/// A number of a sample.
+type OfSample = fn(&GpuSample) -> Option<f64>;
+/// What a series of numbers comes to over a window.
+type OverWindow = fn(&[(Nanos, f64)], Window) -> Option<f64>;
+
 /// Joules of all GPUs over some times: by their counters if all have one, else from their power.
 fn energy(record: &GpuRecord, spans: &[Window]) -> Option<(f64, EnergySource)> {
-    let of_all = |of: fn(&[(Nanos, f64)], Window) -> Option<f64>, value: fn(&GpuSample) -> Option<f64>| {
+    let of_all = |of: OverWindow, value: OfSample| {
         let one = |gpu: &GpuSeries| {
             let points: Vec<(Nanos, f64)> = gpu.samples.iter().filter_map(|s| Some((s.at, value(s)?))).collect();
             sum(spans.iter().map(|span| of(&points, *span)))
@@ -255,7 +260,7 @@ fn integral(looks: &[(Nanos, f64)], window: Window) -> Option<f64> {
         let length = end.since(start).as_secs_f64();
         let at =
             |time: Nanos| before + (after - before) * time.since(from).as_secs_f64() / to.since(from).as_secs_f64();
-        if length > 0.0 { (at(start) + at(end)) / 2.0 * length } else { 0.0 }
+        if length > 0.0 { at(start).midpoint(at(end)) * length } else { 0.0 }
     });
     Some(areas.sum())
 }
@@ -303,7 +308,7 @@ mod tests {
           "energy_j": 10200.0,
           "energy_source": "counter",
           "energy_per_token_j": 10.2,
-          "utilisation": 0.9000000000000002,
+          "utilisation": 0.9,
           "clock_mhz": 1800.0,
           "temperature_max_c": 79.0,
           "temperature_c": 74.5,

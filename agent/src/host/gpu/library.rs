@@ -60,6 +60,10 @@ fn refusal(error: NvmlError) -> Refusal {
     }
 }
 
+#[expect(
+    clippy::redundant_closure_for_method_calls,
+    reason = "the methods belong to a type with a lifetime: named, they fit only one, and the closure fits all"
+)]
 impl Nvml for Installed {
     fn driver(&self) -> Answer<String> {
         self.0.sys_driver_version().map_err(refusal)

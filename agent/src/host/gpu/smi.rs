@@ -62,8 +62,8 @@ pub fn parse(text: &str) -> Vec<GpuReading> {
     for line in text.lines().map(str::trim) {
         if line.starts_with("index") {
             titles = Some(line.split(',').map(title).collect());
-        } else if let Some(index) = lost_gpu(line) {
-            lost.push(index);
+        } else if let Some(digits) = lost_gpu(line) {
+            lost.push(digits.parse().ok());
         } else if let Some(titles) = &titles {
             let row: BTreeMap<&str, &str> = titles.iter().copied().zip(line.split(',').map(str::trim)).collect();
             gpus.extend(reading(&row).map(|gpu| (gpu.index, gpu)));
@@ -71,11 +71,10 @@ pub fn parse(text: &str) -> Vec<GpuReading> {
     }
     for index in lost {
         // Not every driver names its number: then it is the first one that is missing.
-        let index = index.or_else(|| (0..).find(|index| !gpus.contains_key(index)));
-        if let Some(index) = index {
-            let gpu = GpuReading { index, state: GpuState::Lost, ..GpuReading::default() };
-            gpus.entry(index).or_insert(gpu);
-        }
+        let missing = || (0..gpus.len() as u32).find(|index| !gpus.contains_key(index));
+        let index = index.or_else(missing).unwrap_or(gpus.len() as u32);
+        let gpu = GpuReading { index, state: GpuState::Lost, ..GpuReading::default() };
+        gpus.entry(index).or_insert(gpu);
     }
     gpus.into_values().collect()
 }
@@ -85,13 +84,12 @@ fn title(text: &str) -> &str {
     text.split(" [").next().unwrap_or_default().trim()
 }
 
-/// Whether a line tells of a lost GPU, and its number if it names one: `Unable to determine the device handle for GPU2:
+/// Whether a line tells of a lost GPU: the digits of its number, which may be missing: `Unable to determine the device handle for GPU2:
 /// 0000:AE:00.0: GPU is lost.`
-fn lost_gpu(line: &str) -> Option<Option<u32>> {
+fn lost_gpu(line: &str) -> Option<&str> {
     let after = line.split_once("device handle for")?.1.trim_start();
     let digits = after.strip_prefix("GPU")?;
-    let digits = &digits[..digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len())];
-    Some(digits.parse().ok())
+    Some(&digits[..digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len())])
 }
 
 fn reading(row: &BTreeMap<&str, &str>) -> Option<GpuReading> {

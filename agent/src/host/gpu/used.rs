@@ -72,7 +72,9 @@ mod tests {
         let gpus: Vec<GpuReading> = (0..16).map(gpu).collect();
         let check = |computing: &[(u32, u32)], variables: &[(&str, &str)], indexes: &[u32], known_by: &str| {
             let mut by_gpu: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-            computing.iter().for_each(|(index, pid)| by_gpu.entry(*index).or_default().push(*pid));
+            for (index, pid) in computing {
+                by_gpu.entry(*index).or_default().push(*pid);
+            }
             let environment = variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
             let choice = choose(&gpus, &by_gpu, Server { pids: &[100, 101, 102], environment: &environment });
             assert_eq!((choice.indexes.as_slice(), choice.known_by.as_str()), (indexes, known_by));

@@ -65,15 +65,14 @@ pub(super) fn command(words: &[String]) -> Result<String, Unknown> {
     }
     let mut shown = secret::argv(words);
     let mut length = 0;
-    if let Some(most) = shown.iter().position(|word| {
+    let most = shown.iter().position(|word| {
         length += word.len() + 1;
         length > LONGEST_COMMAND
-    }) {
-        shown.truncate(most);
-        shown.push("…".into());
-    }
+    });
+    shown.truncate(most.unwrap_or(shown.len()));
     // The kernel parts words by NUL, so none has one.
-    shlex::try_join(shown.iter().map(String::as_str)).map_err(|_nul_within| Unknown::Gone)
+    let line = shlex::try_join(shown.iter().map(String::as_str)).map_err(|_nul_within| Unknown::Gone)?;
+    Ok(if most.is_some() { format!("{line} …") } else { line })
 }
 
 /// The words of `/proc/PID/cmdline`, or the lines of its `environ`: each ends with NUL.

@@ -65,7 +65,7 @@ pub(in crate::host) fn find(addresses: &[IpAddr], port: u16) -> Result<Found, Un
     let main = main_of(&here, port)?;
     let line = words(&bytes(&main, "cmdline").ok_or(Unknown::Gone)?);
     if let Some((address, inner)) = forwarded_to(&line) {
-        return in_containers(port, inner, Some(address));
+        return in_containers(port, inner, Some(&address));
     }
     match passes_on(&line) {
         Some(program) => Err(Unknown::PassedOn { port, program }),
@@ -150,14 +150,14 @@ fn name(word: &str) -> Option<&str> {
 }
 
 /// The process that listens on `inner` in another network of this machine, where `address` is at home if it is given.
-fn in_containers(port: u16, inner: u16, address: Option<String>) -> Result<Found, Unknown> {
+fn in_containers(port: u16, inner: u16, address: Option<&str>) -> Result<Found, Unknown> {
     let network = |pid: &str| fs::metadata(format!("/proc/{pid}/ns/net")).map(|network| network.ino()).ok();
     let own = network("self");
     let mut networks: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
     for process in processes() {
         let Some(id) = network(&process.pid().to_string()).filter(|id| Some(*id) != own) else { continue };
         networks.entry(id).or_insert_with(|| {
-            let at_home = address.as_ref().is_none_or(|address| is_home_of(&process, address));
+            let at_home = address.is_none_or(|address| is_home_of(&process, address));
             if at_home { listening(Some(&process), inner, |_| true) } else { BTreeSet::new() }
         });
     }

@@ -47,7 +47,9 @@ pub enum Unknown {
         count: usize,
     },
     /// What listens only passes on what comes: the server is elsewhere.
-    #[error("{program} listens on port {port} and passes on to a server that can't be seen: give that server's own address")]
+    #[error(
+        "{program} listens on port {port} and passes on to a server that can't be seen: give that server's own address"
+    )]
     PassedOn {
         /// The target's port.
         port: u16,

@@ -42,14 +42,17 @@ const MOST_ENTRIES: usize = 20_000;
 /// paths are those of the process.
 pub(super) fn versions(root: &Path, programs: &[PathBuf]) -> BTreeMap<String, String> {
     let prefixes = programs.iter().filter_map(|program| program.parent()?.parent());
-    let found = prefixes.map(|prefix| installed(&within(root, prefix)));
-    found.into_iter().find(|versions| !versions.is_empty()).unwrap_or_default()
+    let mut found = prefixes.filter_map(|prefix| Some(installed(&within(root, prefix)?)));
+    found.find(|versions| !versions.is_empty()).unwrap_or_default()
 }
 
-/// A path of the process as seen from here. It never leads above its root.
-fn within(root: &Path, path: &Path) -> PathBuf {
-    let parts = path.components().filter(|part| matches!(part, Component::Normal(_)));
-    parts.fold(root.to_owned(), |path, part| path.join(part))
+/// A path of the process as seen from here; `None` if it might lead above its root.
+fn within(root: &Path, path: &Path) -> Option<PathBuf> {
+    path.components().try_fold(root.to_owned(), |path, part| match part {
+        Component::Normal(part) => Some(path.join(part)),
+        Component::RootDir | Component::CurDir => Some(path),
+        Component::ParentDir | Component::Prefix(_) => None,
+    })
 }
 
 /// What is installed below a prefix such as `/opt/venv` or `/usr`.
