@@ -30,7 +30,7 @@ use crate::{
 /// Requests that the server answers: as many as a run needs to get to its cells.
 const ANSWERED: usize = 8;
 /// Spellings that each refusal after them repeats.
-const REPEATED: usize = 6;
+pub(crate) const REPEATED: usize = 6;
 /// Says to this program, started by a test, that it is to be a server.
 const SERVE: &str = "SPEEDMATRIX_TEST_SERVE";
 
@@ -94,13 +94,11 @@ async fn a_server() {
 async fn chat() -> Response {
     static ASKED: AtomicUsize = AtomicUsize::new(0);
     let asked = ASKED.fetch_add(1, Ordering::Relaxed);
-    match asked.checked_sub(ANSWERED) {
-        Some(refused) => talkative(refused * REPEATED, REPEATED, StatusCode::INTERNAL_SERVER_ERROR),
-        None => {
-            let text = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"word \"}}]}\n\n".repeat(8);
-            ([(CONTENT_TYPE, "text/event-stream")], format!("{text}data: [DONE]\n\n")).into_response()
-        }
+    if let Some(refused) = asked.checked_sub(ANSWERED) {
+        return talkative(refused * REPEATED, REPEATED, StatusCode::INTERNAL_SERVER_ERROR);
     }
+    let text = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"word \"}}]}\n\n".repeat(8);
+    ([(CONTENT_TYPE, "text/event-stream")], format!("{text}data: [DONE]\n\n")).into_response()
 }
 
 fn talkative(from: usize, count: usize, status: StatusCode) -> Response {
@@ -183,13 +181,17 @@ fn amd_card(cards: &std::path::Path, number: u32) {
         (&sensors, "temp2_input", "78000"),
         (&sensors, "freq1_input", "2100000000"),
     ];
-    files.iter().for_each(|(folder, name, text)| std::fs::write(folder.join(name), format!("{text}\n")).unwrap());
+    for (folder, name, text) in files {
+        std::fs::write(folder.join(name), format!("{text}\n")).unwrap();
+    }
 }
 
 #[test]
 fn a_run_records_what_its_gpus_do() {
     let folder = tempfile::tempdir().unwrap();
-    [1, 2].iter().for_each(|number| amd_card(folder.path(), *number));
+    for number in [1, 2] {
+        amd_card(folder.path(), number);
+    }
     std::fs::create_dir_all(folder.path().join("card1-DP-1")).unwrap();
     let source = Source::amd(folder.path());
     let gpus = source.all();
@@ -216,16 +218,13 @@ fn a_run_records_what_its_gpus_do() {
 
 #[test]
 fn a_run_uses_some_of_many_gpus_and_says_what_held_them_back() {
-    let text: String = (0..16)
-        .map(|index| {
-            let (name, power) = ("NVIDIA H200", if index == 6 { "ERROR" } else { "690000 mW" });
-            let line = format!("device {index}\nname = {name}\nuuid = GPU-{index}\nthrottle_reasons = 0x4\n");
-            let power = if power == "ERROR" { String::new() } else { format!("power_usage = {power}\n") };
-            format!(
-                "{line}{power}enforced_power_limit = 700000 mW\ntotal_energy_consumption = 5000 mJ\nclock_sm = 1500\n"
-            )
-        })
-        .collect();
+    // Of one of them the power is not told.
+    let gpu = |index: u32| {
+        let power = if index == 6 { "" } else { "power_usage = 690000 mW\n" };
+        let fixed = "name = NVIDIA H200\nthrottle_reasons = 0x4\nenforced_power_limit = 700000 mW\nclock_sm = 1500\n";
+        format!("device {index}\nuuid = GPU-{index}\ntotal_energy_consumption = 5000 mJ\n{fixed}{power}")
+    };
+    let text = (0..16).map(gpu).collect::<Vec<_>>().concat();
     let source = Source::Nvml(Box::new(Recorded::read(&text)));
     let all = source.all();
     let used: Vec<GpuReading> = all.into_iter().filter(|gpu| (4..8).contains(&gpu.index)).collect();
