@@ -7,6 +7,7 @@ pub mod client;
 pub mod clock;
 pub mod engine;
 pub mod framing;
+pub mod host;
 pub mod hub;
 pub mod prompt;
 pub mod reanalysis;

@@ -5,6 +5,8 @@ use crate::{
     event::Origin,
     finding::{Finding, Severity},
     format,
+    gpu::GpuMemory,
+    host::{machine_facts, process_facts},
     id::{CellId, Phase},
     metric,
     plan::{Arrivals, CheckClient, Load, Prefill, PromptMode, Questions, Repeats, Sampling},
@@ -20,36 +22,45 @@ fn text(value: Option<&String>) -> String {
     value.cloned().unwrap_or_else(|| format::MISSING.to_owned())
 }
 
-/// The machine: type, GPU, GPU count, VRAM, OS.
+/// The machine: type, GPU, GPU count, VRAM, OS; and what else is known of it.
 pub fn hardware_facts(state: &RunState) -> Vec<Fact> {
     let hardware = state.facts.as_ref().map(|facts| facts.hardware.clone()).unwrap_or_default();
+    let unified = !hardware.gpus.is_empty() && hardware.gpus.iter().all(|gpu| gpu.memory == GpuMemory::Unified);
+    let ram = || format::memory(hardware.ram_bytes.map(|bytes| bytes as f64));
     let vram = match (hardware.vram_total_gb, hardware.vram_each_gb, hardware.gpu_count) {
         (Some(total), Some(each), Some(count)) => {
             let (total, each) = (format::gigabytes(Some(total)), format::gigabytes(Some(each)));
             format!("{total} ({} × {each})", format::count(Some(u64::from(count))))
         }
+        (None, _, _) if unified => format!("{}, shared with the CPU", ram()),
         (total, _, _) => format::gigabytes(total),
     };
-    vec![
+    let mut told = vec![
         ("Type", text(hardware.kind.as_ref())),
         ("GPU", text(hardware.gpu.as_ref())),
         ("GPU count", format::count(hardware.gpu_count.map(u64::from))),
         ("VRAM", vram),
         ("OS", text(hardware.os.as_ref())),
-    ]
+    ];
+    told.extend(machine_facts(&hardware));
+    told
 }
 
-/// The serving program: engine, version, quantization, backend, repository, build.
+/// The serving program: engine, version, quantization, backend, repository, build; and what is known of its process.
 pub fn engine_facts(state: &RunState) -> Vec<Fact> {
     let engine = state.facts.as_ref().map(|facts| facts.engine.clone()).unwrap_or_default();
-    vec![
+    let mut told = vec![
         ("Engine", text(engine.engine.as_ref())),
         ("Version", text(engine.version.as_ref())),
         ("Quantization", text(engine.quantization.as_ref())),
         ("Backend", text(engine.backend.as_ref())),
         ("Repository", text(engine.repository.as_ref())),
         ("Build", text(engine.build.as_ref())),
-    ]
+    ];
+    if let Some(facts) = &state.facts {
+        told.extend(process_facts(facts));
+    }
+    told
 }
 
 /// How it was measured. An imported page's own words go before what the plan would say.

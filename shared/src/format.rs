@@ -123,6 +123,40 @@ pub fn gigabytes(gb: Option<f64>) -> String {
     or_missing(gb, |v| format!("{} GB", short(v)))
 }
 
+/// Memory in units of 2³⁰ bytes, which is what vendors call a GB of a card, from bytes: `70.5 GB`.
+pub fn memory(bytes: Option<f64>) -> String {
+    gigabytes(bytes.map(|bytes| bytes / f64::from(1 << 30)))
+}
+
+/// Power: `1,234 W`.
+pub fn watts(watts: Option<f64>) -> String {
+    or_missing(watts, |v| format!("{} W", grouped(v, 0)))
+}
+
+/// Energy, with three digits that tell: `0.0123 J`, `1.23 J`, `1,234 J`.
+pub fn joules(joules: Option<f64>) -> String {
+    or_missing(joules, |v| {
+        let decimals = match v.abs() {
+            ..0.1 => 4,
+            ..1.0 => 3,
+            ..10.0 => 2,
+            ..100.0 => 1,
+            _ => 0,
+        };
+        format!("{} J", grouped(v, decimals))
+    })
+}
+
+/// A clock: `1,980 MHz`.
+pub fn megahertz(mhz: Option<f64>) -> String {
+    or_missing(mhz, |v| format!("{} MHz", grouped(v, 0)))
+}
+
+/// A temperature: `71 °C`.
+pub fn celsius(degrees: Option<f64>) -> String {
+    or_missing(degrees, |v| format!("{} °C", grouped(v, 0)))
+}
+
 /// A length of time in words, from seconds: `726 ms`, `30 s`, `2 min 43 s`, `1 h 5 min`.
 pub fn duration_words(secs: Option<f64>) -> String {
     or_missing(secs, |v| {
@@ -219,6 +253,14 @@ mod tests {
         check(size(Some(8_192)), "8K");
         check(tokens(Some(4_096)), "4,096 tokens");
         check(gigabytes(Some(282.0)), "282 GB");
+        check(memory(Some(75_698_798_592.0)), "70.5 GB");
+        check(watts(Some(1_234.4)), "1,234 W");
+        check(joules(Some(0.012_34)), "0.0123 J");
+        check(joules(Some(0.45)), "0.450 J");
+        check(joules(Some(1.234)), "1.23 J");
+        check(joules(Some(12_345.6)), "12,346 J");
+        check(megahertz(Some(1_980.0)), "1,980 MHz");
+        check(celsius(Some(70.6)), "71 °C");
         check(interval(Some(223.5), Some(4.14)), "223.5 ± 4.1");
         check(interval(Some(11_300.0), Some(210.0)), "11.3K ± 0.2K");
         check(interval(Some(223.5), None), "223.5");
@@ -249,8 +291,24 @@ mod tests {
 
     #[test]
     fn what_is_not_a_number_is_missing() {
-        let shows: [fn(Option<f64>) -> String; 11] =
-            [rate, ttft, between_tokens, lag, seconds, whole, decimal1, percent, gigabytes, duration_words, clock];
+        let shows: [fn(Option<f64>) -> String; 16] = [
+            rate,
+            ttft,
+            between_tokens,
+            lag,
+            seconds,
+            whole,
+            decimal1,
+            percent,
+            gigabytes,
+            duration_words,
+            clock,
+            memory,
+            watts,
+            joules,
+            megahertz,
+            celsius,
+        ];
         for show in shows {
             for value in [None, Some(f64::NAN), Some(f64::INFINITY), Some(f64::NEG_INFINITY)] {
                 check(show(value), MISSING);

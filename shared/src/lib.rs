@@ -10,6 +10,8 @@ pub mod feasible;
 pub mod finding;
 pub mod format;
 pub mod gauge;
+pub mod gpu;
+pub mod host;
 pub mod id;
 pub mod metric;
 pub mod plan;

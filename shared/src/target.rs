@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::{gpu::GpuReading, host::ProcessFacts};
+
 /// The machine behind the server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -20,6 +22,33 @@ pub struct HardwareFacts {
     pub vram_each_gb: Option<f64>,
     /// Operating system.
     pub os: Option<String>,
+    /// Version of its kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// Processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<String>,
+    /// Its cores, over all sockets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_cores: Option<u32>,
+    /// Memory of the machine, bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ram_bytes: Option<u64>,
+    /// Version of the GPUs' driver.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// Highest CUDA version that the driver serves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cuda: Option<String>,
+    /// GPUs of the machine, used or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpus_on_host: Option<u32>,
+    /// How it is known which GPUs the server uses: `its processes`, `CUDA_VISIBLE_DEVICES` …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpus_known_by: Option<String>,
+    /// The GPUs that the server uses, as they were when the target was looked at.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gpus: Vec<GpuReading>,
 }
 
 /// The program that serves the model.
@@ -192,6 +221,12 @@ pub struct TargetFacts {
     /// They are shown instead of what the plan would say.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub published: BTreeMap<String, String>,
+    /// The server's process, if it runs on the machine that measures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessFacts>,
+    /// Why a fact is not known, by its name (`launch_command`).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub unknown: BTreeMap<String, String>,
 }
 
 impl TargetFacts {

@@ -80,7 +80,12 @@ pub(crate) fn cell(cell: CellId, seed: u64) -> RawCell {
         client: ClientWatch::default(),
         prompts: Prompts::default(),
     };
-    RawCell { asked: Asked::new(cell.context, PromptMode::Shared), traces, course: Course::Decode(Box::new(decode)) }
+    RawCell {
+        asked: Asked::new(cell.context, PromptMode::Shared),
+        traces,
+        course: Course::Decode(Box::new(decode)),
+        gpus: None,
+    }
 }
 
 /// A request sent at `sent`, cut at `end` if it isn't over by then.

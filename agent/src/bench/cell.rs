@@ -81,6 +81,7 @@ impl Bench {
             return Ok(());
         }
         self.teller.tell(RunEvent::CellStarted { cell }).await?;
+        self.gpus.begin();
         let asked = self.asked(cell);
         if let Some(load) = self.drained(cell).await {
             return self.finish(cell, record::not_drained(asked, load)).await;

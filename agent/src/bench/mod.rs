@@ -7,6 +7,7 @@ mod certify;
 pub mod client_watch;
 pub mod drain;
 mod gauges;
+mod gpus;
 mod load;
 mod mixed;
 mod open_loop;
@@ -44,12 +45,14 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     gauges::{Scene, Scraper},
+    gpus::Gpus,
     steer::Steering,
     tune::Lengths,
 };
 use crate::{
     client::{SlotCounters, Target},
     clock::Clock,
+    host::gpu::Watched,
     prompt::{
         corpus::Corpus,
         request::{Dialect, Requests},
@@ -79,6 +82,8 @@ pub struct Job {
     pub patience: Patience,
     /// The serving runtime: scrapes and live gauges run there.
     pub serving: Handle,
+    /// The server's GPUs, if they are on this machine.
+    pub gpus: Option<Watched>,
 }
 
 /// How long to wait, on the run's clock.
@@ -215,6 +220,8 @@ struct Bench {
     /// Asks the engine; used only while `engine_tells`.
     engine: Scraper,
     engine_tells: bool,
+    /// Looked at from the start of each cell to its end.
+    gpus: Gpus,
     library: Arc<Library>,
     requests: Arc<Requests>,
     lengths: Lengths,
@@ -234,12 +241,13 @@ struct Bench {
 
 impl Bench {
     fn new(job: Job, facts: mpsc::Sender<Fact>, steering: watch::Receiver<Steering>) -> Result<Self, String> {
-        let Job { plan, run, target, facts: known, corpus, clock, patience, serving } = job;
+        let Job { plan, run, target, facts: known, corpus, clock, patience, serving, gpus } = job;
         let model = known.served_model.as_deref().or(plan.model()).unwrap_or_default();
         let requests = Arc::new(Requests::new(model, plan.sampling(), Dialect::default()));
         Ok(Self {
             engine: Scraper::new(&target, clock, serving.clone()).map_err(|e| e.to_string())?,
             engine_tells: false,
+            gpus: Gpus::new(gpus, clock, serving.clone()),
             library: Arc::new(Library::new(plan.seed(), run).with_corpus(corpus)),
             requests,
             lengths: Lengths::default(),
@@ -265,7 +273,10 @@ impl Bench {
 
     async fn whole(&mut self) -> Result<(), Halt> {
         self.meet_engine().await?;
+        // While the client is checked the server has nothing to do.
+        self.gpus.begin();
         self.certify().await?;
+        self.gpus.end_idle().await;
         self.calibrate().await?;
         self.warm_up().await?;
         let repeats = self.plan.repeats();
@@ -370,6 +381,7 @@ impl Bench {
     }
 
     async fn finish(&mut self, cell: CellId, raw: RawCell) -> Result<(), Halt> {
+        let raw = RawCell { gpus: self.gpus.end().await, ..raw };
         let result = raw.result();
         self.tally(cell, &result);
         match result.status {

@@ -31,6 +31,7 @@ impl Bench {
             return Ok(());
         }
         self.teller.tell(RunEvent::CellStarted { cell }).await?;
+        self.gpus.begin();
         let asked = self.asked(cell);
         if let Some(load) = self.drained(cell).await {
             return self.finish(cell, record::not_drained(asked, load)).await;
@@ -68,6 +69,7 @@ impl Bench {
             return Ok(None);
         }
         self.teller.tell(RunEvent::CellStarted { cell }).await?;
+        self.gpus.begin();
         let asked = self.asked(cell);
         if let Some(load) = self.drained(cell).await {
             self.finish(cell, record::not_drained(asked, load)).await?;

@@ -17,17 +17,17 @@ use crate::client::prometheus::EngineGauges;
 
 /// A cell before which the engine would not become idle.
 pub(super) const fn not_drained(asked: Asked, (running, waiting): (f64, f64)) -> RawCell {
-    RawCell { asked, traces: Vec::new(), course: Course::NotDrained { running, waiting } }
+    RawCell { asked, traces: Vec::new(), course: Course::NotDrained { running, waiting }, gpus: None }
 }
 
 /// A cell whose requests can't succeed.
 pub(super) const fn given_up(asked: Asked, failure: RequestFailure, traces: Vec<RequestTrace>) -> RawCell {
-    RawCell { asked, traces, course: Course::GivenUp { failure } }
+    RawCell { asked, traces, course: Course::GivenUp { failure }, gpus: None }
 }
 
 /// A prefill cell.
 pub(super) const fn prefill(asked: Asked, traces: Vec<RequestTrace>) -> RawCell {
-    RawCell { asked, traces, course: Course::Prefill }
+    RawCell { asked, traces, course: Course::Prefill, gpus: None }
 }
 
 /// A decode cell. `scouts` are the requests that filled its cache.
@@ -61,7 +61,7 @@ pub(super) fn decode(
     };
     let prompts = beside.map(|beside| beside.seen).unwrap_or_default();
     let decode = Decode { concurrency, scouts, proof, ramp_start, ramp, window, engine, client, prompts };
-    RawCell { asked, traces, course: Course::Decode(Box::new(decode)) }
+    RawCell { asked, traces, course: Course::Decode(Box::new(decode)), gpus: None }
 }
 
 /// One number of all looks. A look at fewer replicas than there are is a gap: its sums would seem to fall.

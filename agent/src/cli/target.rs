@@ -13,7 +13,8 @@ use super::{
     args::{ProbeArgs, SimArgs},
 };
 use crate::{
-    client::{Target, probe::probe},
+    client::Target,
+    runs::look,
     secret::Secret,
     sim::{Sim, SimConfig, SimThread},
     terminal::Terminal,
@@ -61,7 +62,7 @@ pub(super) fn key_from(variable: Option<&str>) -> Result<Option<Secret>, CliErro
 pub(super) async fn probe_one(args: ProbeArgs, terminal: &mut Terminal) -> Result<Exit, CliError> {
     let url = parse_target(&args.url).map_err(CliError::Usage)?;
     let target = Target { url, key: key_from(args.api_key_env.as_deref())? };
-    let facts = probe(&target, args.model.as_deref()).await?;
+    let facts = look(&target, args.model.as_deref()).await?.facts;
     for (name, value) in lines(&facts) {
         terminal.line(&format!("{name:<12} {value}"))?;
     }
@@ -87,6 +88,7 @@ fn lines(facts: &TargetFacts) -> Vec<(&'static str, String)> {
     let tokens = |fact, tokens: Option<u64>| tokens.map(|_| sourced(facts, fact, format::tokens(tokens)));
     let sequences = facts.limits.max_sequences.map(|n| sourced(facts, FactName::MaxSequences, format!("{n} requests")));
     let simulated = facts.simulated.as_ref().map(|s| format!("{}, clock ×{}", s.preset, s.clock_factor));
+    let unknown = |fact: &str| facts.unknown.get(fact).map(|why| format!("unknown: {why}"));
     let known = [
         ("address", Some(facts.base_url.clone())),
         ("simulated", simulated),
@@ -99,7 +101,7 @@ fn lines(facts: &TargetFacts) -> Vec<(&'static str, String)> {
         ("at once", sequences),
         ("tells", Some(facts.gauges.join(", "))),
         ("gpu", gpu),
-        ("started as", facts.launch_command.clone()),
+        ("started as", facts.launch_command.clone().or_else(|| unknown("launch_command"))),
     ];
     let known = known.into_iter().filter_map(|(name, value)| Some((name, value.filter(|v| !v.is_empty())?)));
     known.chain(facts.warnings.iter().map(|warning| ("beware", warning.clone()))).collect()

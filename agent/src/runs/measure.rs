@@ -26,6 +26,7 @@ use crate::{
     bench::{self, Fact, Job, Outlets, Patience, client_watch::THREAD_NAME},
     client::Target,
     clock::Clock,
+    host::Described,
     hub::{TellError, Teller},
     prompt::corpus::Corpus,
     store::RawKept,
@@ -46,7 +47,7 @@ pub(super) async fn begin(
     _place: &Reserved,
     plan: RunPlan,
     target: Target,
-    facts: TargetFacts,
+    Described { facts, gpus }: Described,
 ) -> Result<RunId, StartError> {
     let corpus = corpus(runs, &plan).await?;
     let clock = Clock::start().with_factor(facts.simulated.as_ref().map_or(1.0, |s| s.clock_factor));
@@ -69,7 +70,7 @@ pub(super) async fn begin(
     let outlets = Outlets { facts: facts_in, gauge: hub.gauge(), stop: stop.clone(), steering: steering.subscribe() };
     *runs.slot() = Slot::Taken(Active { hub, stop: stop.clone(), steering, ended });
     let (patience, serving) = (Patience::default(), Handle::current());
-    let job = Job { plan, run: run.clone(), target, facts, corpus, clock, patience, serving };
+    let job = Job { plan, run: run.clone(), target, facts, corpus, clock, patience, serving, gpus };
     let outcome = on_own_thread(move || measure(job, outlets));
     let runs = Arc::clone(runs);
     tokio::spawn(async move {

@@ -27,6 +27,7 @@ use crate::{
         probe::{ProbeError, probe},
     },
     clock::Clock,
+    host::{self, Described},
     hub::{Follower, Hub, Presence, RunTime, Subscription, TellError},
     prompt::corpus::CorpusError,
     secret::Secret,
@@ -147,10 +148,10 @@ impl Runs {
         let plan = RunPlan::try_from(draft)?;
         let reserved = self.reserve()?;
         let target = Target { url: plan.target().clone(), key };
-        let facts = probe(&target, plan.model()).await?;
+        let described = look(&target, plan.model()).await?;
         let runs = Arc::clone(self);
         // From here on the run exists, even if who asked for it has gone.
-        let begun = tokio::spawn(async move { measure::begin(&runs, &reserved, plan, target, facts).await });
+        let begun = tokio::spawn(async move { measure::begin(&runs, &reserved, plan, target, described).await });
         begun.await.unwrap_or_else(|_the_runtime_ends| Err(StartError::Stopping))
     }
 
@@ -304,6 +305,12 @@ fn time_of(state: &RunState) -> RunTime {
     let clock = Clock::start().with_factor(factor);
     let so_far = Duration::from_millis(unix_ms().saturating_sub(state.started_unix_ms));
     RunTime { at_start: Nanos(clock.length(so_far).0.max(state.at.0)), clock }
+}
+
+/// Looks at a target without measuring it: what it tells itself, and what this machine tells if it runs here.
+pub async fn look(target: &Target, model: Option<&str>) -> Result<Described, ProbeError> {
+    let facts = probe(target, model).await?;
+    Ok(host::describe(facts, &target.url).await)
 }
 
 /// Wall time, milliseconds since 1970 UTC.

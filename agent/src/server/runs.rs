@@ -21,8 +21,8 @@ use super::{
     error::{Body, Refusal},
 };
 use crate::{
-    client::{Target, probe},
-    runs::unix_ms,
+    client::Target,
+    runs::{look, unix_ms},
     secret::Secret,
 };
 
@@ -83,8 +83,8 @@ pub(super) async fn probe(Body(request): Body<ProbeRequest>) -> Result<Json<Targ
     let wrong = |message| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "target_invalid", message);
     let url = parse_target(&request.target).map_err(wrong)?;
     let target = Target { url, key: request.api_key.as_deref().and_then(Secret::new) };
-    let found = probe::probe(&target, None).await;
-    Ok(Json(found.map_err(|e| Refusal::new(StatusCode::BAD_GATEWAY, "target_unreachable", e))?))
+    let found = look(&target, None).await;
+    Ok(Json(found.map_err(|e| Refusal::new(StatusCode::BAD_GATEWAY, "target_unreachable", e))?.facts))
 }
 
 impl AppState {

@@ -6,8 +6,11 @@
 mod calc;
 mod compare;
 mod given;
+mod hardware;
 mod metrics;
 mod play;
+#[path = "../recorded/mod.rs"]
+mod recorded;
 mod replay;
 
 use std::{
@@ -55,6 +58,7 @@ fn run(wanted: &[String]) -> io::Result<ExitCode> {
             "stream" => runtime.block_on(play::play(&replay, &Case::read(&id.path)?)),
             "calc" => calc::check(&id.path)?,
             "metrics" => runtime.block_on(metrics::check(&replay, &id.path, &id.name))?,
+            "hardware" => hardware::check(&id.name, &id.path)?,
             "scenario" => scenario(&id.name),
             kind => Verdict::NotApplicable(reason(kind)),
         };
@@ -123,7 +127,6 @@ fn scenario(name: &str) -> Verdict {
 fn reason(kind: &str) -> &'static str {
     match kind {
         "import" => "no stream; no importer in this version",
-        "hardware" => "no stream; hardware is read by another room",
         "ui" => "no stream; steps for a browser",
         _ => "no stream",
     }

@@ -23,7 +23,7 @@ use speedmatrix_shared::{
 use tempfile::TempDir;
 use tokio_tungstenite::{connect_async, tungstenite::Message};
 
-fn program() -> Command {
+pub(crate) fn program() -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_speedmatrix"));
     program.stdin(Stdio::null()).env_remove("SPEEDMATRIX_KEY");
     program

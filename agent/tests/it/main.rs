@@ -8,17 +8,26 @@ mod cli;
 #[cfg(test)]
 mod engines;
 #[cfg(test)]
+mod host;
+#[cfg(test)]
 mod manner;
 #[cfg(test)]
 mod raw;
+#[cfg(test)]
+#[path = "../recorded/mod.rs"]
+mod recorded;
 #[cfg(test)]
 mod rig;
 #[cfg(test)]
 mod scenarios;
 #[cfg(test)]
+mod secrecy;
+#[cfg(test)]
 mod server;
 #[cfg(test)]
 mod speculation;
+#[cfg(test)]
+mod spellings;
 #[cfg(test)]
 mod steer;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A simulator, two runtimes and a run between them: what the tests of measuring share.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Mutex};
 
 use speedmatrix_agent::{
     bench::{self, Fact, Job, Outlets, Patience, steer::Steering},
@@ -9,6 +9,7 @@ use speedmatrix_agent::{
         probe::{ProbeError, probe},
     },
     clock::Clock,
+    host::gpu::Watched,
     prompt::corpus::Corpus,
     secret::Secret,
     sim::{Sim, SimConfig, SimLog, SimThread},
@@ -38,6 +39,8 @@ pub(crate) struct Rig {
     /// Told what the probe found, before the run starts.
     pub(crate) adjust: fn(&mut TargetFacts),
     corpus: Option<Corpus>,
+    /// What the next run takes for the server's GPUs.
+    pub(crate) gpus: Mutex<Option<Watched>>,
     serving: Runtime,
     measuring: Runtime,
 }
@@ -89,6 +92,7 @@ impl Rig {
             corpus: None,
             id: "0198-test",
             adjust: |_| {},
+            gpus: Mutex::default(),
             serving: runtime(1),
             measuring: runtime(2),
         }
@@ -136,6 +140,7 @@ impl Rig {
             clock,
             patience: self.patience,
             serving: self.serving.handle().clone(),
+            gpus: self.gpus.lock().unwrap().take(),
         };
         let reins = Reins { stop: stop.clone(), steering };
         let listening = self.serving.spawn(async move {

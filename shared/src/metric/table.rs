@@ -7,6 +7,7 @@ use crate::{
     stats::{
         cell::{CellResult, GaugeSummary, RequestCounts},
         goodput::SloCount,
+        gpu::GpuStats,
         summary::Summary,
     },
 };
@@ -57,6 +58,14 @@ fn mean(gauge: Option<GaugeSummary>) -> Option<f64> {
 
 fn scrapes(gauge: Option<GaugeSummary>) -> Option<u64> {
     gauge.map(|g| u64::from(g.n))
+}
+
+fn gpu(result: &CellResult, pick: fn(&GpuStats) -> Option<f64>) -> Option<f64> {
+    result.stats.gpu.as_ref().and_then(pick)
+}
+
+fn gpu_looks(result: &CellResult) -> Option<u64> {
+    result.stats.gpu.as_ref().map(|gpu| u64::from(gpu.samples))
 }
 
 /// Every number of a cell, once.
@@ -781,6 +790,184 @@ pub static METRICS: &[Metric] = &[
         population: "the window, in real time",
         source: "the client",
         caveat: "Timers count in whole milliseconds: about 1 ms is punctual.",
+        ..ROW
+    },
+    Metric {
+        key: "gpu_power",
+        column: "GPU power",
+        csv: "gpu_power_w",
+        label: "Power of the GPUs",
+        unit: "W",
+        better: Better::Lower,
+        phases: BOTH,
+        get: |r| gpu(r, |g| g.power_w),
+        show: format::watts,
+        samples: Some(gpu_looks),
+        formula: "mean over the window, summed over the GPUs",
+        population: "looks inside the window, at the GPUs that the server uses",
+        source: "the GPUs' driver, on the host that measures",
+        caveat: "Unknown if one GPU does not tell. Of a split GPU (MIG) it is the whole card's.",
+        ..ROW
+    },
+    Metric {
+        key: "gpu_idle_power",
+        column: "GPU idle power",
+        csv: "gpu_idle_power_w",
+        label: "Power of the GPUs before the run",
+        unit: "W",
+        phases: BOTH,
+        get: |r| gpu(r, |g| g.idle_power_w),
+        show: format::watts,
+        formula: "median before the first request, summed over the GPUs",
+        population: "looks before the run, at the GPUs that the server uses",
+        source: "the GPUs' driver, on the host that measures",
+        caveat: "The model is loaded: it is what the server draws while nobody asks.",
+        ..ROW
+    },
+    Metric {
+        key: "energy_per_token",
+        column: "Energy per token",
+        csv: "energy_per_token_j",
+        label: "Energy of the GPUs per token",
+        unit: "J",
+        better: Better::Lower,
+        phases: BOTH,
+        get: |r| gpu(r, |g| g.energy_per_token_j),
+        show: format::joules,
+        samples: Some(gpu_looks),
+        formula: "decode: energy in the window ÷ output tokens; prefill: energy while its requests ran ÷ prompt tokens",
+        population: "the GPUs that the server uses",
+        source: "the GPUs' energy counters, or the integral of their power",
+        caveat: "Idle power is in it, and in decode the prefill of restarts. CPUs, memory, fans and losses are not.",
+        ..ROW
+    },
+    Metric {
+        key: "gpu_util",
+        column: "GPU use",
+        csv: "gpu_util_share",
+        label: "Share of time in which the GPUs ran anything",
+        unit: "%",
+        phases: BOTH,
+        get: |r| gpu(r, |g| g.utilisation),
+        show: format::percent,
+        samples: Some(gpu_looks),
+        formula: "mean over the window and the GPUs",
+        population: "looks inside the window, at the GPUs that the server uses",
+        source: "the GPUs' driver, on the host that measures",
+        caveat: "A single small kernel counts as full use.",
+        ..ROW
+    },
+    Metric {
+        key: "gpu_clock",
+        column: "GPU clock",
+        csv: "gpu_clock_mhz",
+        label: "Clock of the GPUs",
+        unit: "MHz",
+        better: Better::Higher,
+        phases: BOTH,
+        get: |r| gpu(r, |g| g.clock_mhz),
+        show: format::megahertz,
+        samples: Some(gpu_looks),
+        formula: "mean over the window and the GPUs",
+        population: "looks inside the window, at the GPUs that the server uses",
+        source: "the GPUs' driver, on the host that measures",
+        ..ROW
+    },
+    Metric {
+        key: "gpu_temp",
+        column: "GPU temperature",
+        csv: "gpu_temp_c",
+        label: "Temperature of the GPUs",
+        unit: "°C",
+        better: Better::Lower,
+        phases: BOTH,
+        get: |r| gpu(r, |g| g.temperature_c),
+        show: format::celsius,
+        samples: Some(gpu_looks),
+        formula: "mean over the window and the GPUs",
+        population: "looks inside the window, at the GPUs that the server uses",
+        source: "the GPUs' driver, on the host that measures",
+        ..ROW
+    },
+    Metric {
+        key: "gpu_temp_max",
+        column: "Hottest GPU",
+        csv: "gpu_temp_max_c",
+        label: "Temperature of the hottest GPU",
+        unit: "°C",
+        better: Better::Lower,
+        phases: BOTH,
+        get: |r| gpu(r, |g| g.temperature_max_c),
+        show: format::celsius,
+        samples: Some(gpu_looks),
+        formula: "maximum over the window and the GPUs",
+        population: "looks inside the window, at the GPUs that the server uses",
+        source: "the GPUs' driver, on the host that measures",
+        ..ROW
+    },
+    Metric {
+        key: "vram",
+        column: "VRAM in use",
+        csv: "vram_used_bytes",
+        label: "Memory in use on the GPUs",
+        unit: "GB",
+        better: Better::Lower,
+        phases: BOTH,
+        get: |r| gpu(r, |g| g.vram_used_bytes),
+        show: format::memory,
+        samples: Some(gpu_looks),
+        formula: "maximum over the window, summed over the GPUs",
+        population: "looks inside the window, at the GPUs that the server uses",
+        source: "the GPUs' driver, on the host that measures",
+        caveat: "Engines take their cache at once: it says little about what a cell needs.",
+        ..ROW
+    },
+    Metric {
+        key: "power_capped",
+        column: "Power-capped",
+        csv: "power_capped_share",
+        label: "Share of time at the power limit",
+        unit: "%",
+        better: Better::Lower,
+        phases: BOTH,
+        get: |r| gpu(r, |g| g.power_capped),
+        show: format::percent,
+        samples: Some(gpu_looks),
+        formula: "looks that found the clocks held back by the power limit ÷ looks",
+        population: "looks inside the window, at the GPUs that the server uses",
+        source: "the GPUs' driver, on the host that measures",
+        ..ROW
+    },
+    Metric {
+        key: "thermal_throttled",
+        column: "Held back by heat",
+        csv: "thermal_share",
+        label: "Share of time held back by heat",
+        unit: "%",
+        better: Better::Lower,
+        phases: BOTH,
+        get: |r| gpu(r, |g| g.thermal),
+        show: format::percent,
+        samples: Some(gpu_looks),
+        formula: "looks that found the clocks held back by heat ÷ looks",
+        population: "looks inside the window, at the GPUs that the server uses",
+        source: "the GPUs' driver, on the host that measures",
+        ..ROW
+    },
+    Metric {
+        key: "hardware_slowdown",
+        column: "Hardware slowdown",
+        csv: "hardware_slowdown_share",
+        label: "Share of time slowed down by the hardware, but not for heat",
+        unit: "%",
+        better: Better::Lower,
+        phases: BOTH,
+        get: |r| gpu(r, |g| g.hardware_slowdown),
+        show: format::percent,
+        samples: Some(gpu_looks),
+        formula: "looks that found a power brake or a slowdown without heat ÷ looks",
+        population: "looks inside the window, at the GPUs that the server uses",
+        source: "the GPUs' driver, on the host that measures",
         ..ROW
     },
 ];

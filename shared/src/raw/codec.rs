@@ -75,13 +75,13 @@ pub enum RawError {
     #[error("its JSON can't be read: {0}")]
     Record(String),
     /// JSON has no word for it.
-    #[error("the engine told a number that is none")]
+    #[error("the engine or a GPU told a number that is none")]
     NotFinite,
 }
 
 /// A record as bytes. It is taken whole, so that its arrivals need not be copied.
 pub fn encode(mut raw: RawCell) -> Result<Vec<u8>, RawError> {
-    if !is_finite(&raw.course) {
+    if !is_finite(&raw.course) || raw.gpus.as_ref().is_some_and(|gpus| !gpus.is_finite()) {
         return Err(RawError::NotFinite);
     }
     let mut columns = Columns::default();

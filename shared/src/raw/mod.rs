@@ -11,16 +11,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     finding::rules::Asked,
+    gpu::GpuRecord,
     stats::{
         cell::CellResult,
         counter::{self, EngineRises},
         decode::{DecodeInput, EngineSeries},
+        gpu::{GpuStats, Work},
         mixed::Beside,
         speculation::Speculation,
         verdict::{Proof, RampEnd},
         window::Window,
     },
-    trace::{RequestFailure, RequestTrace},
+    trace::{RequestEnd, RequestFailure, RequestTrace},
     trust::ClientWatch,
     units::{Concurrency, Nanos},
 };
@@ -34,6 +36,9 @@ pub struct RawCell {
     pub traces: Vec<RequestTrace>,
     /// What became of the cell.
     pub course: Course,
+    /// What the GPUs told, if the server's are on the machine that measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<Box<GpuRecord>>,
 }
 
 /// How a cell went.
@@ -148,7 +153,7 @@ pub enum Counting {
 impl RawCell {
     /// The result under the rules of this version.
     pub fn result(&self) -> CellResult {
-        match &self.course {
+        let result = match &self.course {
             Course::Prefill => CellResult::prefill(&self.traces, self.asked),
             Course::Decode(decode) => {
                 let input = decode.input(&self.traces, self.asked);
@@ -158,6 +163,29 @@ impl RawCell {
             }
             Course::GivenUp { failure } => CellResult::given_up(failure, &self.traces),
             Course::NotDrained { running, waiting } => CellResult::not_drained(*running, *waiting),
+        };
+        let gpus = self.gpus.as_ref().and_then(|record| self.gpu_stats(record, &result));
+        result.on_gpus(gpus)
+    }
+
+    fn gpu_stats(&self, record: &GpuRecord, result: &CellResult) -> Option<GpuStats> {
+        match &self.course {
+            Course::Decode(decode) => {
+                let (window, tokens) = (decode.window, result.stats.output_tokens);
+                GpuStats::of(record, Work { window, spans: &[window], tokens })
+            }
+            Course::Prefill => {
+                let good = self.traces.iter().filter(|trace| !matches!(trace.end, RequestEnd::Failed(_)));
+                let span = |trace: &RequestTrace| Some(Window { start: trace.send_started?, end: trace.ended });
+                let spans: Vec<Window> = good.clone().filter_map(span).collect();
+                let start = spans.iter().map(|span| span.start).min()?;
+                let window = Window { start, end: spans.iter().map(|span| span.end).max()? };
+                // Only prompts that were really computed, and counted by the server.
+                let tokens = good.map(|trace| trace.usage?.prompt_tokens).sum::<Option<u64>>();
+                let tokens = tokens.filter(|_| result.stats.total_tok_s.is_some());
+                GpuStats::of(record, Work { window, spans: &spans, tokens })
+            }
+            Course::GivenUp { .. } | Course::NotDrained { .. } => None,
         }
     }
 }

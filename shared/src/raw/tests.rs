@@ -11,6 +11,7 @@ use super::{
     *,
 };
 use crate::{
+    gpu::{GpuSample, GpuSeries},
     plan::PromptMode,
     stats::RULES_VERSION,
     trace::{Arrival, FailureKind, RequestEnd, StampSource, StreamNote, Usage},
@@ -91,7 +92,7 @@ fn small() -> RawCell {
         client: ClientWatch::default(),
         prompts: Prompts::default(),
     };
-    RawCell { asked: asked(), traces, course: Course::Decode(Box::new(decode)) }
+    RawCell { asked: asked(), traces, course: Course::Decode(Box::new(decode)), gpus: None }
 }
 
 #[test]
@@ -104,13 +105,13 @@ fn the_first_format_is_read_for_ever() {
 #[test]
 fn a_fixed_record_has_this_result_under_this_number() {
     assert_eq!(RULES_VERSION, 2);
-    insta::assert_snapshot!(serde_json::to_string(&small().result()).unwrap(), @r#"{"status":{"status":"failed","kind":"rate_limited"},"stats":{"total_tok_s":87.5,"total_tok_s_interval":{"half_width":19.32105779163406,"n":12,"kind":"blocks"},"slot_spread":{"slots":2,"variation":0.20203050891044216},"per_request_tok_s":{"n":2,"min":50.0,"mean":50.32268039742518,"p50":50.32268039742518,"p90":null,"p99":null,"max":50.64536079485036},"per_user_tok_s":43.75,"ttft_s":{"n":3,"min":0.19996,"mean":0.19996,"p50":0.19996,"p90":null,"p99":null,"max":0.19996},"ttft_burst_s":{"n":2,"min":0.19996,"mean":0.19996,"p50":0.19996,"p90":null,"p99":null,"max":0.19996},"ttft_steady_s":{"n":1,"min":0.19996,"mean":0.19996,"p50":0.19996,"p90":null,"p99":null,"max":0.19996},"ttft_cold_s":{"n":1,"min":0.19996,"mean":0.19996,"p50":0.19996,"p90":null,"p99":null,"max":0.19996},"time_between_tokens_s":{"n":3,"min":0.019997256515151513,"mean":0.02000279976146076,"p50":0.02,"p90":null,"p99":null,"max":0.02001114276923077},"itl_s":{"n":174,"min":0.019293827,"mean":0.019999687810344845,"p50":0.02,"p90":0.020434568,"p99":0.020706173,"max":0.020706173},"chunk_gap_s":{"n":174,"min":0.019293827,"mean":0.019999687810344845,"p50":0.02,"p90":0.020434568,"p99":0.020706173,"max":0.020706173},"e2e_latency_s":{"n":2,"min":0.980394568,"mean":1.1805303705,"p50":1.1805303705,"p90":null,"p99":null,"max":1.380666173},"ttft_scheduled_s":null,"e2e_scheduled_s":null,"request_rate":1.0,"slo":null,"goodput":null,"ttft_alone_s":null,"ttft_loaded_s":null,"tok_s_before_prefill":null,"tok_s_during_prefill":null,"tok_s_after_prefill":null,"upload_s":{"n":3,"min":0.00005,"mean":0.00005,"p50":0.00005,"p90":null,"p99":null,"max":0.00005},"requests":{"started":4,"completed":2,"cut":1,"failed":1},"active_requests":1.8320303705,"decoding_requests":1.7315703705,"output_tokens":175,"measured_for_s":2.0,"token_source":"server_per_chunk","tokens_per_chunk":1.0,"prompt_tokens":8190,"cached_share":0.9768009768009768,"engine_running":{"n":2,"mean":1.5,"max":2.0},"engine_waiting":{"n":2,"mean":0.0,"max":0.0},"engine_kv_usage":{"n":1,"mean":0.1,"max":0.1},"stamps":"kernel","client_lag_s":{"n":175,"min":9e-6,"mean":0.000011988571428571417,"p50":0.000012,"p90":0.000015,"p99":0.000015,"max":0.000015},"coalesced_share":0.012,"client_cpu_share":null,"timer_lag_p99_s":null,"ttft_error_bound_s":null,"acceptance_length":null,"acceptance_rate":null,"steps_per_s":null,"normalised_tok_s":null},"findings":[{"code":"failed_requests","severity":"warning","text":"1 of 4 requests failed. They are in no latency and no throughput."},{"code":"few_requests","severity":"info","text":"Only 2 requests were completed in the window. Most latencies come from running ones."},{"code":"wide_interval","severity":"warning","text":"The total speed is uncertain: 87.5 ± 19.3 tok/s."},{"code":"coalesced_reads","severity":"warning","text":"1.2 % of the reads brought several events under one stamp: gaps are blurred."}],"failures":[{"kind":"rate_limited","text":"slow down","count":1}],"rules":2}"#);
+    insta::assert_snapshot!(serde_json::to_string(&small().result()).unwrap(), @r#"{"status":{"status":"failed","kind":"rate_limited"},"stats":{"total_tok_s":87.5,"total_tok_s_interval":{"half_width":19.32105779163406,"n":12,"kind":"blocks"},"slot_spread":{"slots":2,"variation":0.20203050891044216},"per_request_tok_s":{"n":2,"min":50.0,"mean":50.32268039742518,"p50":50.32268039742518,"p90":null,"p99":null,"max":50.64536079485036},"per_user_tok_s":43.75,"ttft_s":{"n":3,"min":0.19996,"mean":0.19996,"p50":0.19996,"p90":null,"p99":null,"max":0.19996},"ttft_burst_s":{"n":2,"min":0.19996,"mean":0.19996,"p50":0.19996,"p90":null,"p99":null,"max":0.19996},"ttft_steady_s":{"n":1,"min":0.19996,"mean":0.19996,"p50":0.19996,"p90":null,"p99":null,"max":0.19996},"ttft_cold_s":{"n":1,"min":0.19996,"mean":0.19996,"p50":0.19996,"p90":null,"p99":null,"max":0.19996},"time_between_tokens_s":{"n":3,"min":0.019997256515151513,"mean":0.02000279976146076,"p50":0.02,"p90":null,"p99":null,"max":0.02001114276923077},"itl_s":{"n":174,"min":0.019293827,"mean":0.019999687810344845,"p50":0.02,"p90":0.020434568,"p99":0.020706173,"max":0.020706173},"chunk_gap_s":{"n":174,"min":0.019293827,"mean":0.019999687810344845,"p50":0.02,"p90":0.020434568,"p99":0.020706173,"max":0.020706173},"e2e_latency_s":{"n":2,"min":0.980394568,"mean":1.1805303705,"p50":1.1805303705,"p90":null,"p99":null,"max":1.380666173},"ttft_scheduled_s":null,"e2e_scheduled_s":null,"request_rate":1.0,"slo":null,"goodput":null,"ttft_alone_s":null,"ttft_loaded_s":null,"tok_s_before_prefill":null,"tok_s_during_prefill":null,"tok_s_after_prefill":null,"upload_s":{"n":3,"min":0.00005,"mean":0.00005,"p50":0.00005,"p90":null,"p99":null,"max":0.00005},"requests":{"started":4,"completed":2,"cut":1,"failed":1},"active_requests":1.8320303705,"decoding_requests":1.7315703705,"output_tokens":175,"measured_for_s":2.0,"token_source":"server_per_chunk","tokens_per_chunk":1.0,"prompt_tokens":8190,"cached_share":0.9768009768009768,"engine_running":{"n":2,"mean":1.5,"max":2.0},"engine_waiting":{"n":2,"mean":0.0,"max":0.0},"engine_kv_usage":{"n":1,"mean":0.1,"max":0.1},"stamps":"kernel","client_lag_s":{"n":175,"min":9e-6,"mean":0.000011988571428571417,"p50":0.000012,"p90":0.000015,"p99":0.000015,"max":0.000015},"coalesced_share":0.012,"client_cpu_share":null,"timer_lag_p99_s":null,"ttft_error_bound_s":null,"acceptance_length":null,"acceptance_rate":null,"steps_per_s":null,"normalised_tok_s":null,"gpu":null},"findings":[{"code":"failed_requests","severity":"warning","text":"1 of 4 requests failed. They are in no latency and no throughput."},{"code":"few_requests","severity":"info","text":"Only 2 requests were completed in the window. Most latencies come from running ones."},{"code":"wide_interval","severity":"warning","text":"The total speed is uncertain: 87.5 ± 19.3 tok/s."},{"code":"coalesced_reads","severity":"warning","text":"1.2 % of the reads brought several events under one stamp: gaps are blurred."}],"failures":[{"kind":"rate_limited","text":"slow down","count":1}],"rules":2}"#);
 }
 
 #[test]
 fn cells_without_a_window_have_results_too() {
     let check = |course: Course, traces: Vec<RequestTrace>, wanted: &str| {
-        let raw = RawCell { asked: asked(), traces, course };
+        let raw = RawCell { asked: asked(), traces, course, gpus: None };
         assert_eq!(decode(&encode(raw.clone()).unwrap()).unwrap(), raw);
         let result = raw.result();
         assert_eq!(result.rules, Some(RULES_VERSION));
@@ -237,7 +238,11 @@ fn any_cell() -> impl Strategy<Value = RawCell> {
             client: ClientWatch { ttft_bias_s: Some(1e-5), cpu_share: None, timer_lag_p99_s: Some(0.001) },
             prompts: Prompts::default(),
         };
-        RawCell { asked: asked(), traces, course: Course::Decode(Box::new(decode)) }
+        let sample = GpuSample { at: Nanos(times[0]), power_w: Some(0.5), ..GpuSample::default() };
+        let series = GpuSeries { index: 3, samples: vec![sample; traces.len()], ..GpuSeries::default() };
+        let gpus = GpuRecord { gpus: vec![series], idle_power_w: Some(1e-3) };
+        let gpus = (times[2] % 2 == 0).then(|| Box::new(gpus));
+        RawCell { asked: asked(), traces, course: Course::Decode(Box::new(decode)), gpus }
     })
 }
 

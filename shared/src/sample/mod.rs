@@ -135,6 +135,7 @@ fn facts(page: &Page) -> TargetFacts {
             vram_total_gb: Some(hardware.vram_gb_total),
             vram_each_gb: Some(hardware.vram_gb_each),
             os: Some(hardware.os.clone()),
+            ..HardwareFacts::default()
         },
         limits: Limits { max_model_len: Some(REFERENCE_MAX_MODEL_LEN), ..Limits::default() },
         launch_command: Some(page.launch_command.clone()),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     finding::Finding,
     format,
-    stats::{goodput::SloCount, interval::Interval, summary::Summary},
+    stats::{goodput::SloCount, gpu::GpuStats, interval::Interval, summary::Summary},
     trace::{FailureKind, StampSource, TokenSource},
     units::Concurrency,
 };
@@ -157,6 +157,8 @@ pub struct CellStats {
     pub steps_per_s: Option<f64>,
     /// `steps_per_s` × a fixed number of tokens per step.
     pub normalised_tok_s: Option<f64>,
+    /// What the GPUs did meanwhile.
+    pub gpu: Option<GpuStats>,
 }
 
 impl CellStats {

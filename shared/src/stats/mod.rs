@@ -6,6 +6,7 @@ pub mod counter;
 pub mod decode;
 pub mod first;
 pub mod goodput;
+pub mod gpu;
 pub mod interval;
 pub mod looping;
 pub mod mixed;

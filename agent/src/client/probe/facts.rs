@@ -9,6 +9,7 @@ use super::ProbeError;
 use crate::{
     client::{Target, http::Http},
     engine::known::{Answers, Claim, SIMULATOR_PATH, Said},
+    secret::redact,
 };
 
 /// The name of an entry of the model list.
@@ -53,7 +54,8 @@ pub(super) fn facts(target: &Target, answers: &Answers, served: Option<String>) 
     sources.extend(told.sources());
     TargetFacts {
         base_url: target.url.as_str().to_owned(),
-        model: told.text(FactName::Model).or_else(|| served.clone()),
+        // A path may be an address with credentials in it.
+        model: told.text(FactName::Model).map(|path| redact(&path, target.key.as_ref())).or_else(|| served.clone()),
         served_model: served,
         revision: told.text(FactName::Revision),
         engine: EngineFacts {
@@ -146,7 +148,7 @@ fn simulated_hardware(info: &Value) -> HardwareFacts {
         gpu_count,
         vram_total_gb: each_gb.zip(gpu_count).map(|(each, count)| each * f64::from(count)),
         vram_each_gb: each_gb,
-        os: None,
+        ..HardwareFacts::default()
     }
 }
 

@@ -1,0 +1,159 @@
+//! Looks at the server's GPUs while a cell is measured. Drivers take their time, so every look is made on a thread of the
+//! serving runtime that may wait, and never delays a stamp.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use speedmatrix_shared::{
+    gpu::{GpuReading, GpuRecord, GpuSeries, GpuState},
+    units::Nanos,
+};
+use tokio::{runtime::Handle, time::MissedTickBehavior};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::{clock::Clock, host::gpu::Watched};
+
+/// Looks that are kept of each GPU: an hour at the fastest pace. A cell's window is at its end, so the oldest go first.
+const MOST_SAMPLES: usize = 14_400;
+
+/// The GPUs of a run; `watched` is `None` where there are none to look at.
+#[derive(Debug)]
+pub(super) struct Gpus {
+    watched: Option<Arc<Watched>>,
+    clock: Clock,
+    serving: Handle,
+    idle_power_w: Option<f64>,
+    running: Option<Running>,
+}
+
+/// A series being recorded.
+#[derive(Debug)]
+struct Running {
+    kept: Arc<Mutex<Kept>>,
+    _task: AbortOnDropHandle<()>,
+}
+
+/// What was seen of each GPU.
+type Kept = BTreeMap<u32, GpuSeries>;
+
+impl Gpus {
+    pub(super) fn new(watched: Option<Watched>, clock: Clock, serving: Handle) -> Self {
+        Self { watched: watched.map(Arc::new), clock, serving, idle_power_w: None, running: None }
+    }
+
+    /// Begins to look; what was seen before is dropped.
+    pub(super) fn begin(&mut self) {
+        let Some(watched) = self.watched.clone() else { return };
+        let series = |gpu: &GpuReading| GpuSeries {
+            index: gpu.index,
+            power_limit_w: gpu.power_limit_w,
+            max_clock_mhz: gpu.max_clock_mhz,
+            ..GpuSeries::default()
+        };
+        let kept: Kept = watched.gpus.iter().map(|gpu| (gpu.index, series(gpu))).collect();
+        let kept = Arc::new(Mutex::new(kept));
+        let (clock, for_task) = (self.clock, Arc::clone(&kept));
+        let task = self.serving.spawn(async move {
+            let mut tick = tokio::time::interval(watched.every());
+            tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                tick.tick().await;
+                look(&watched, clock, &for_task).await;
+            }
+        });
+        self.running = Some(Running { kept, _task: AbortOnDropHandle::new(task) });
+    }
+
+    /// Looks once more, so that the series reaches over all of the window, and gives what was seen.
+    pub(super) async fn end(&mut self) -> Option<Box<GpuRecord>> {
+        let (running, watched) = (self.running.take()?, self.watched.clone()?);
+        let (clock, kept) = (self.clock, Arc::clone(&running.kept));
+        drop(running);
+        let looked = self.serving.spawn(async move {
+            look(&watched, clock, &kept).await;
+            std::mem::take(&mut *lock(&kept))
+        });
+        // It only fails while the serving runtime shuts down, and the run with it.
+        let mut gpus: Vec<GpuSeries> = AbortOnDropHandle::new(looked).await.ok()?.into_values().collect();
+        // A look that was under way when the task ended may have come in beside the last one.
+        for gpu in &mut gpus {
+            gpu.samples.sort_by_key(|sample| sample.at);
+        }
+        Some(Box::new(GpuRecord { gpus, idle_power_w: self.idle_power_w }))
+    }
+
+    /// Ends a time in which the server had nothing to do: what it drew is the baseline.
+    pub(super) async fn end_idle(&mut self) {
+        let record = self.end().await;
+        self.idle_power_w = record.and_then(|record| record.gpus.iter().map(median_power).sum());
+    }
+}
+
+async fn look(watched: &Arc<Watched>, clock: Clock, kept: &Arc<Mutex<Kept>>) {
+    let (watched, kept) = (Arc::clone(watched), Arc::clone(kept));
+    let looking = tokio::task::spawn_blocking(move || {
+        let before = clock.now();
+        let seen = watched.look();
+        // A driver answers somewhere within.
+        let at = before + Nanos(clock.now().since(before).0 / 2);
+        note(&mut lock(&kept), &seen, at);
+    });
+    // A fault in a driver's wrapper leaves a gap in the series.
+    looking.await.ok();
+}
+
+fn lock(kept: &Mutex<Kept>) -> std::sync::MutexGuard<'_, Kept> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn note(kept: &mut Kept, seen: &[GpuReading], at: Nanos) {
+    for (index, series) in kept.iter_mut() {
+        match seen.iter().find(|gpu| gpu.index == *index) {
+            Some(gpu) if gpu.state == GpuState::Present => {
+                if series.samples.len() >= MOST_SAMPLES {
+                    series.samples.drain(..MOST_SAMPLES / 2);
+                }
+                series.samples.push(gpu.sample(at));
+            }
+            // Nobody answered at all: that is a gap, not a loss.
+            None if seen.is_empty() => {}
+            _ => {
+                series.lost_at.get_or_insert(at);
+            }
+        }
+    }
+}
+
+fn median_power(gpu: &GpuSeries) -> Option<f64> {
+    let mut powers: Vec<f64> = gpu.samples.iter().filter_map(|sample| sample.power_w).collect();
+    powers.sort_by(f64::total_cmp);
+    powers.get(powers.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gpu_that_answers_no_more_is_lost_from_then_on() {
+        let gpu = |index, state| GpuReading { index, state, power_w: Some(100.0), ..GpuReading::default() };
+        let mut kept: Kept = [4, 5].map(|index| (index, GpuSeries { index, ..GpuSeries::default() })).into();
+        note(&mut kept, &[gpu(4, GpuState::Present), gpu(5, GpuState::Present)], Nanos(1));
+        note(&mut kept, &[], Nanos(2));
+        note(&mut kept, &[gpu(4, GpuState::Present)], Nanos(3));
+        note(&mut kept, &[gpu(4, GpuState::Present), gpu(5, GpuState::Lost)], Nanos(4));
+        let seen: Vec<_> = kept.values().map(|gpu| (gpu.samples.len(), gpu.lost_at)).collect();
+        assert_eq!(seen, [(3, None), (1, Some(Nanos(3)))]);
+    }
+
+    #[test]
+    fn long_series_lose_their_oldest_half() {
+        let gpu = GpuReading { index: 0, ..GpuReading::default() };
+        let mut kept: Kept = [(0, GpuSeries::default())].into();
+        (0..=MOST_SAMPLES as u64).for_each(|at| note(&mut kept, std::slice::from_ref(&gpu), Nanos(at)));
+        let samples = &kept[&0].samples;
+        assert_eq!((samples.len(), samples[0].at), (MOST_SAMPLES / 2 + 1, Nanos(MOST_SAMPLES as u64 / 2)));
+    }
+}
