@@ -195,7 +195,7 @@ impl Decode {
         EngineRises {
             preemptions: counter::increase(&self.engine.preemptions, self.window),
             output_tokens: match self.engine.counting {
-                Counting::EachStep => counter::increase(&self.engine.output_tokens, self.window),
+                Counting::EachStep => counter::least_increase(&self.engine.output_tokens, self.window),
                 Counting::RequestEnd => None,
             },
             restarted: counter::falls(&self.engine.output_tokens, self.window),
