@@ -11,7 +11,7 @@ use std::{
 use speedmatrix_shared::{
     api::RunSummary,
     event::Origin,
-    id::RunId,
+    id::{CellId, RunId},
     plan::{PlanDraft, PlanErrors, RunPlan},
     state::{RunState, RunStatus},
     units::Nanos,
@@ -200,6 +200,11 @@ impl Runs {
             Some(active) => Ok(active.hub.state()),
             None => self.store.load(run).await,
         }
+    }
+
+    /// What a cell's result was computed from, packed; `None` where it was not kept.
+    pub async fn raw(&self, run: &RunId, cell: CellId) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.raw(run, cell).await
     }
 
     /// A feed of a run, running or not.
