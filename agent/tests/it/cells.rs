@@ -83,5 +83,11 @@ async fn where_there_is_no_record_it_is_said_why() {
             }
         }
     }
-    insta::assert_snapshot!(said.replace(run, "RUN"), @"");
+    insta::assert_snapshot!(said.replace(run, "RUN"), @r#"
+    409 cell_not_measured: decode-16384K-2 was skipped, so there are no requests to look at: a prompt of 16384K and an answer of 64 tokens are more than the 1024K tokens that the model takes
+    404 no_such_cell: run RUN has no cell decode-3K-1: open the run to see its cells
+    404 not_found: "nonsense" is not a cell id: expected for example decode-8K-16
+    404 not_found: there is no run "no-such-run" in the store
+    404 record_not_kept: the requests of decode-8K-1 were not kept: its run was imported from a page that tells only numbers. Measure the cell again to look at them
+    "#);
 }
