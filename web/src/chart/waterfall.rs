@@ -10,8 +10,10 @@ use super::{
 const PIXEL: usize = 4;
 /// From this height of a line on, in pixels, the lowest one stays empty, so that lines can be told apart.
 const GAP_FROM: usize = 4;
-/// Least opacity of a pixel that holds anything.
-const FAINTEST: f32 = 0.35;
+/// Least opacity of a pixel that holds anything, of 255.
+const FAINTEST: f32 = 90.0;
+/// What a failure weighs where all else in a pixel weighs no more than its lines: it always shows.
+const OUTWEIGHS: f32 = 1e6;
 
 /// What a request does at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,14 +77,15 @@ pub fn paint(lanes: &Lanes, range: Range, size: Size, colours: &Colours) -> Vec<
     if bands == 0 || size.width == 0 || range.hi <= range.lo {
         return pixels;
     }
-    let mut mix = vec![[0.0_f32; 4]; size.width];
+    let inks = colours.0.map(|colour| colour.map(f32::from));
+    let mut mix = vec![Mix::default(); size.width];
     for band in 0..bands {
-        mix.fill([0.0; 4]);
+        mix.fill(Mix::default());
         let from = |band: usize| band * lanes.count() / bands;
         for bar in lanes.between(from(band), from(band + 1)).iter().flat_map(|lane| visible(lane, range)) {
-            add(bar, range, &mut mix);
+            add(bar, range, &inks, &mut mix);
         }
-        let line: Vec<[u8; PIXEL]> = mix.iter().map(|parts| blend(parts, colours)).collect();
+        let line: Vec<[u8; PIXEL]> = mix.iter().map(Mix::pixel).collect();
         let (top, bottom) = (band * size.height / bands, (band + 1) * size.height / bands);
         let gap = usize::from(bottom - top >= GAP_FROM);
         for y in top..bottom - gap {
@@ -95,54 +98,79 @@ pub fn paint(lanes: &Lanes, range: Range, size: Size, colours: &Colours) -> Vec<
     pixels
 }
 
-/// Adds to each pixel the share of its time that each stage takes.
-fn add(bar: &Bar, range: Range, mix: &mut [[f32; 4]]) {
-    let width = mix.len();
-    let per_s = width as f64 / (range.hi - range.lo);
-    let place = |at_s: f64| ((at_s - range.lo) * per_s).clamp(0.0, width as f64);
-    for (stage, from_s, to_s) in stages(bar) {
-        let (from, to) = (place(from_s), place(to_s));
-        if to <= from {
-            continue;
+/// A colour to mix with: red, green, blue.
+type Ink = [f32; 3];
+
+/// What happened in the time of a pixel: the sum of the colours, each times its share of the time, and of the shares.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mix {
+    red: f32,
+    green: f32,
+    blue: f32,
+    weight: f32,
+}
+
+// Small steps without closures: the page is compiled for size, which leaves loops as they are written.
+impl Mix {
+    const fn add(&mut self, [red, green, blue]: Ink, share: f32) {
+        self.red += red * share;
+        self.green += green * share;
+        self.blue += blue * share;
+        self.weight += share;
+    }
+
+    /// The mean of the colours, more opaque the more of the time is filled. Rounded by a half, as there is no
+    /// instruction for `round`.
+    fn pixel(&self) -> [u8; PIXEL] {
+        if self.weight <= 0.0 {
+            return [0; PIXEL];
         }
-        let (first, last) = (from as usize, (to.ceil() as usize).min(width));
-        let cells = mix.get_mut(first..last).unwrap_or_default();
-        for (pixel, parts) in (first..).zip(cells) {
-            let share = to.min((pixel + 1) as f64) - from.max(pixel as f64);
-            if let Some(part) = parts.get_mut(stage) {
-                *part += share as f32;
-            }
+        let one = 1.0 / self.weight;
+        // Casts of floats saturate.
+        let filled = (self.weight * 255.0).max(FAINTEST);
+        [(self.red * one + 0.5) as u8, (self.green * one + 0.5) as u8, (self.blue * one + 0.5) as u8, filled as u8]
+    }
+}
+
+/// Adds to each pixel the share of its time that each stage of a request takes.
+fn add(bar: &Bar, range: Range, inks: &[Ink; 4], line: &mut [Mix]) {
+    let width = line.len() as f64;
+    let per_s = width / (range.hi - range.lo);
+    let mut from = ((bar.due_s - range.lo) * per_s).max(0.0);
+    for (end_s, ink) in [(bar.sent_s, inks[0]), (bar.first_s, inks[1]), (bar.ended_s, inks[2])] {
+        let to = ((end_s - range.lo) * per_s).min(width);
+        if to > from {
+            fill(line, from, to, ink);
+            from = to;
         }
     }
     if bar.failed && (range.lo..=range.hi).contains(&bar.ended_s) {
         // Two pixels are seen also where a request failed at once.
-        let end = (place(bar.ended_s) as usize).min(width.saturating_sub(1));
-        for parts in mix.get_mut(end.saturating_sub(1)..=end).unwrap_or_default() {
-            parts[3] = 1.0;
+        let end = (((bar.ended_s - range.lo) * per_s) as usize).min(line.len().saturating_sub(1));
+        for mix in line.get_mut(end.saturating_sub(1)..=end).unwrap_or_default() {
+            mix.add(inks[3], OUTWEIGHS);
         }
     }
 }
 
-/// The stages of a request with their begin and end, in the order of [`Stage::ALL`].
-const fn stages(bar: &Bar) -> [(usize, f64, f64); 3] {
-    [(0, bar.due_s, bar.sent_s), (1, bar.sent_s, bar.first_s), (2, bar.first_s, bar.ended_s)]
-}
-
-fn blend(parts: &[f32; 4], Colours(colours): &Colours) -> [u8; PIXEL] {
-    let [.., failed] = *parts;
-    if failed > 0.0 {
-        let [red, green, blue] = colours[3];
-        return [red, green, blue, u8::MAX];
+/// Adds an ink between two places of a line, in pixels.
+fn fill(line: &mut [Mix], from: f64, to: f64, ink: Ink) {
+    let (first, last) = (from as usize, to as usize);
+    let Some(pixels) = line.get_mut(first..) else { return };
+    if first == last {
+        if let Some(mix) = pixels.first_mut() {
+            mix.add(ink, (to - from) as f32);
+        }
+        return;
     }
-    let sum: f32 = parts.iter().sum();
-    if sum <= 0.0 {
-        return [0; PIXEL];
+    for (nth, mix) in pixels.iter_mut().take(last - first + 1).enumerate() {
+        let share = match first + nth {
+            pixel if pixel == first => (first + 1) as f64 - from,
+            pixel if pixel == last => to - last as f64,
+            _ => 1.0,
+        };
+        mix.add(ink, share as f32);
     }
-    let channel = |n: usize| {
-        let mixed: f32 = parts.iter().zip(colours).map(|(part, colour)| part * f32::from(colour[n])).sum();
-        (mixed / sum).round() as u8
-    };
-    [channel(0), channel(1), channel(2), (sum.clamp(FAINTEST, 1.0) * 255.0) as u8]
 }
 
 #[cfg(test)]
