@@ -35,13 +35,19 @@ pub const fn meaning(status: CellStatus) -> &'static str {
 /// The numbers behind a status, one short sentence each; only what was measured.
 pub fn evidence(cell: CellId, load: Load, result: &CellResult) -> Vec<String> {
     let stats = &result.stats;
-    let lines =
-        [requests(stats), filled(cell, load, stats), waiting(stats), cache(stats), counting(stats), stamps(stats)];
+    let lines = [
+        requests(cell.phase, stats),
+        filled(cell, load, stats),
+        waiting(stats),
+        cache(stats),
+        counting(stats),
+        stamps(stats),
+    ];
     lines.into_iter().flatten().collect()
 }
 
 /// `40 requests: 12 completed in the window, 28 closed at its end, 0 failed.`
-fn requests(stats: &CellStats) -> Option<String> {
+fn requests(phase: Phase, stats: &CellStats) -> Option<String> {
     let counts = stats.requests?;
     let count = |number: u64| format::count(Some(number));
     if counts.started == 0 {
@@ -50,7 +56,9 @@ fn requests(stats: &CellStats) -> Option<String> {
     }
     let closed = if counts.cut > 0 { format!(", {} closed at its end", count(counts.cut)) } else { String::new() };
     let (started, completed, failed) = (with_noun(counts.started), count(counts.completed), count(counts.failed));
-    Some(format!("{started} sent: {completed} completed in the window{closed}, {failed} failed."))
+    // Only decode cells have a window.
+    let within = if phase == Phase::Decode { " in the window" } else { "" };
+    Some(format!("{started} sent: {completed} completed{within}{closed}, {failed} failed."))
 }
 
 fn with_noun(requests: u64) -> String {

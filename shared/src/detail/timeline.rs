@@ -49,8 +49,8 @@ impl Timeline {
         if span_s <= 0.0 {
             return Self::default();
         }
-        let blocks = ((span_s / SHORTEST_BLOCK_S).floor() as u32).clamp(1, MOST_BLOCKS);
-        let block_s = span_s / f64::from(blocks);
+        let count = ((span_s / SHORTEST_BLOCK_S).floor() as u32).clamp(1, MOST_BLOCKS);
+        let block_s = span_s / f64::from(count);
         let whole = Window { start: extent.zero, end: extent.end };
         // The last arrival may be the end itself, which a window leaves out.
         let last = Nanos(extent.end.0.saturating_sub(1));
@@ -60,9 +60,9 @@ impl Timeline {
         let decoding = traces.iter().filter_map(|trace| Some((trace.first_arrival()?, trace.ended)));
         Self {
             block_s,
-            tok_s: whole.blocks(blocks, &arrivals).into_iter().map(|sum| sum / block_s).collect(),
-            in_flight: mean_open(whole, blocks, in_flight),
-            decoding: mean_open(whole, blocks, decoding),
+            tok_s: whole.blocks(count, &arrivals).into_iter().map(|sum| sum / block_s).collect(),
+            in_flight: mean_open(whole, count, in_flight),
+            decoding: mean_open(whole, count, decoding),
         }
     }
 }
