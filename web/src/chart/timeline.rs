@@ -13,6 +13,10 @@ use crate::{shell::Room, zoom::Zoom};
 const HEAD_PX: f64 = 24.0;
 /// Room below the field: for the numbers of the time axis.
 const FOOT_PX: f64 = 22.0;
+/// Width that the words of the value axis take.
+const Y_WORD_PX: f64 = 36.0;
+/// Width that the name of a stage takes.
+const STAGE_WORD_PX: f64 = 48.0;
 
 /// The frame of a chart whose field is `height` high.
 pub const fn frame_for(room: Room, height: f64) -> Frame {
@@ -157,10 +161,11 @@ fn shades(stages: Stages, x: Axis, frame: Frame) -> impl IntoView + use<> {
 pub fn stage_words(stages: Stages, zoom: Zoom, frame: Frame) -> impl IntoView + use<> {
     let x = Axis::new(zoom.range(), frame.across(), Kind::Linear);
     let word = |text: &'static str, (from, to): (f64, f64)| {
-        let (from, to) = (x.at(from).max(frame.left), x.at(to).min(frame.right));
-        (to - from > 48.0).then(|| {
+        // At the left edge stand the words of the value axis.
+        let (from, to) = (x.at(from).max(frame.left + Y_WORD_PX), x.at(to).min(frame.right));
+        (to - from > STAGE_WORD_PX).then(|| {
             let middle = f64::midpoint(from, to);
-            view! { <text class="tick" x=middle y=frame.top - 5.0 text-anchor="middle">{text}</text> }
+            view! { <text class="tick" x=middle y=frame.top - 10.0 text-anchor="middle">{text}</text> }
         })
     };
     view! { {word("ramp", stages.ramp)} {word("window", stages.window)} }

@@ -45,6 +45,7 @@ use super::{
 };
 use crate::{
     browser,
+    chart::cell::cell_words,
     fetch::{self, FetchError},
     live::LiveRun,
     query::{self, RunView},
@@ -58,6 +59,7 @@ const TITLE: &str = "cell-title";
 pub fn title(id: CellId, load: Load) -> String {
     match id.phase {
         Phase::Prefill => format!("{} context, prefill", id.context),
+        Phase::Decode if load.is_sustained() => cell_words(id),
         Phase::Decode => format!("{} context, {} {}", id.context, id.concurrency, load.level_words()),
     }
 }
@@ -266,9 +268,16 @@ fn NotHere(error: FetchError) -> impl IntoView {
     };
     view! {
         <div data-testid="no-record">
-            <Notice weight text=error.to_string()/>
+            <Notice weight text=sentence(&error.to_string())/>
         </div>
     }
+}
+
+/// A message as a sentence: messages begin small and have no full stop, so that they can stand inside of others.
+fn sentence(message: &str) -> String {
+    let mut letters = message.chars();
+    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+    format!("{first}{}.", letters.as_str())
 }
 
 #[component]
@@ -301,5 +310,20 @@ fn CloseLook(detail: Arc<CellDetail>, requests: RwSignal<Asked<Requests>>, id: C
         {(!nothing).then_some(fall)}
         <Spread detail/>
         {(!nothing).then_some(list)}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_and_messages_are_said_properly() {
+        let title = |cell: &str, load: &str| title(cell.parse().unwrap(), load.parse().unwrap());
+        assert_eq!(title("decode-8K-1", ""), "8K context, 1 request at once");
+        assert_eq!(title("decode-8K-16", "open"), "8K context, 16 requests per minute");
+        assert_eq!(title("prefill-64K-1", ""), "64K context, prefill");
+        assert_eq!(sentence("the run is over: open it"), "The run is over: open it.");
+        assert_eq!(sentence("ä"), "Ä.");
     }
 }

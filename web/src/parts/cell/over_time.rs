@@ -67,7 +67,9 @@ fn charts(detail: &CellDetail, room: Room) -> Vec<Chart> {
         frame: frame_for(room, 56.0),
     };
     let told = |chart: &Chart| chart.lines.iter().any(|line| !line.points.is_empty());
-    [rate, requests, kv].into_iter().filter(told).collect()
+    // Cold requests have one token each, which is no rate.
+    let rate = detail.stages.map(|_| rate);
+    rate.into_iter().chain([requests, kv]).filter(told).collect()
 }
 
 /// The values at a moment: `12.4 s: 1,540.5 tok/s, in flight 16, decoding 16`.
@@ -295,7 +297,7 @@ mod tests {
             zero: speedmatrix_shared::units::Nanos(0),
             span_s: 50.0,
             load: speedmatrix_shared::plan::Load::Sustained,
-            stages: None,
+            stages: Some(Stages { ramp: (0.0, 5.0), ramp_end: RampEnd::Ready, window: (5.0, 50.0) }),
             timeline: Timeline { block_s: 0.5, tok_s: values.clone(), in_flight: values.clone(), decoding: values },
             engine: EngineLines { waiting: vec![(3.0, 2.0)], ..EngineLines::default() },
             distributions: Vec::new(),
@@ -323,5 +325,7 @@ mod tests {
     fn only_what_was_told_has_a_line() {
         let charts = charts(&detail(), Room::Wide);
         assert_eq!(charts.iter().map(|chart| chart.lines.len()).collect::<Vec<_>>(), [1, 3]);
+        let cold = super::charts(&CellDetail { stages: None, ..detail() }, Room::Wide);
+        assert_eq!(cold.len(), 1);
     }
 }
