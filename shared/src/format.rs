@@ -231,7 +231,7 @@ mod tests {
         check(moment(12.0, 2.0), "12 s");
         check(moment(12.5, 0.5), "12.5 s");
         check(moment(0.25, 0.05), "0.25 s");
-        check(moment(1_234.0006, 0.0005), "1,234.001 s");
+        check(moment(1_234.000_6, 0.000_5), "1,234.001 s");
         check(plain(Some(223.512_345_678)), "223.512345678");
         check(plain(Some(1e21)), "1000000000000000000000");
         check(plain(Some(-0.0)), "0");

@@ -25,7 +25,7 @@ impl Zoom {
     pub fn read(text: &str) -> Option<Self> {
         let (from, to) = text.split_once("..")?;
         let (from_s, to_s): (f64, f64) = (from.parse().ok()?, to.parse().ok()?);
-        Self::between(from_s, to_s).filter(|zoom| zoom.from_s == from_s && from_s >= 0.0)
+        Self::between(from_s, to_s).filter(|_| (0.0..to_s).contains(&from_s))
     }
 
     /// As it stands in the address: milliseconds are fine enough for any screen.

@@ -66,7 +66,7 @@ async fn what_was_sent_is_what_was_kept_and_it_is_packed() {
 async fn where_there_is_no_record_it_is_said_why() {
     let (agent, run) = measured().await;
     let (run, sample) = (run.as_str(), RunId::REFERENCE);
-    let mut said = String::new();
+    let mut said = Vec::new();
     for (run, cell) in [
         (run, "decode-16384K-2"),
         (run, "decode-3K-1"),
@@ -79,11 +79,11 @@ async fn where_there_is_no_record_it_is_said_why() {
             let problem: Problem = answer.json();
             assert_eq!(answer.status.as_u16(), problem.status);
             if what.is_empty() {
-                said += &format!("{} {}: {}\n", problem.status, problem.code, problem.detail);
+                said.push(format!("{} {}: {}", problem.status, problem.code, problem.detail));
             }
         }
     }
-    insta::assert_snapshot!(said.replace(run, "RUN"), @r#"
+    insta::assert_snapshot!(said.join("\n").replace(run, "RUN"), @r#"
     409 cell_not_measured: decode-16384K-2 was skipped, so there are no requests to look at: a prompt of 16384K and an answer of 64 tokens are more than the 1024K tokens that the model takes
     404 no_such_cell: run RUN has no cell decode-3K-1: open the run to see its cells
     404 not_found: "nonsense" is not a cell id: expected for example decode-8K-16

@@ -143,6 +143,39 @@ async fn a_link_opens_the_same_part_of_the_time() -> Result<()> {
     Ok(())
 }
 
+/// From here on the page is told of 100,000 requests, 128 at once, some of which failed.
+const MANY_REQUESTS: &str = "const real = window.fetch;
+    window.fetch = async (...given) => {
+        if (!(given[0].url || given[0]).endsWith('/requests')) return real(...given);
+        const count = 100000, each = make => Array.from({length: count}, (_, n) => make(n));
+        const columns = {total: count, slot: each(n => n % 128), due: each(n => n && n % 128 == 0 ? 30000 : 0),
+            sent: each(() => 200), first: each(n => 4000 + n % 5000), last: each(n => 12000 + n % 6000),
+            ended: each(n => 16300 + n % 5000 + n % 6000), end: each(n => n % 5003 == 7 ? 2 : 0), tokens: each(() => 9),
+            failures: [{kind: 'server_error', http_status: 503, text: 'overloaded'}]};
+        return new Response(JSON.stringify(columns), {headers: {'content-type': 'application/json'}});
+    }";
+
+#[tokio::test]
+async fn a_hundred_thousand_requests_can_be_looked_at() -> Result<()> {
+    let rig = Rig::start(&[]).await?;
+    let page = rig.browser(1440, 900).await?;
+    measured(&page, &rig).await?;
+    page.execute(MANY_REQUESTS, vec![]).await?;
+    page.execute("document.getElementById('matrix-cell-0-0').click()", vec![]).await?;
+    wait_text(&page, "[data-testid=page]", |text| text == "Page 1 of 2,000").await?;
+    page.execute("document.querySelector('[data-testid=waterfall] canvas').focus()", vec![]).await?;
+    for _ in 0..3 {
+        press(&page, "+").await?;
+    }
+    press(&page, Key::Right).await?;
+    wait_text(&page, "[data-testid=request-at]", |text| text.starts_with("Slot 0, due at")).await?;
+    ensure!(painted(&page).await?, "the waterfall is empty");
+    shot(&page, "cell-many").await?;
+    no_errors(&page).await?;
+    page.quit().await?;
+    Ok(())
+}
+
 /// Whether the waterfall has a pixel that is not empty.
 async fn painted(page: &WebDriver) -> Result<bool> {
     let script = "const canvas = document.querySelector('[data-testid=waterfall] canvas');

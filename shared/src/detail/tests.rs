@@ -158,7 +158,7 @@ fn requests_read_back() {
     let rows = Columns::of(&raw).rows();
     assert_eq!(rows.len(), 5);
     let near = |got: Option<f64>, wanted: f64| {
-        assert!(got.is_some_and(|got| (got - wanted).abs() < 1e-6), "{got:?}, {wanted}")
+        assert!(got.is_some_and(|got| (got - wanted).abs() < 1e-6), "{got:?}, {wanted}");
     };
     let third = rows[2];
     assert_eq!((third.slot, third.tokens, third.end), (0, 80, RowEnd::Completed));
@@ -232,7 +232,7 @@ proptest! {
         let edges = spread.edges();
         prop_assert_eq!(edges.first().map(|edge| edge.0), Some(spread.summary.min));
         prop_assert_eq!(edges.last().map(|edge| edge.1), Some(spread.summary.max));
-        prop_assert!(edges.windows(2).all(|pair| pair[0].1 == pair[1].0));
+        prop_assert!(edges.windows(2).all(|pair| pair[0].1.total_cmp(&pair[1].0).is_eq()));
         prop_assert_eq!(spread.scale == Scale::Log, spread.summary.max / spread.summary.min >= 20.0);
     }
 

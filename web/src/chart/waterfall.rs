@@ -234,7 +234,7 @@ mod tests {
     fn every_visible_request_leaves_a_mark_and_nothing_else_does() {
         for seed in 0..300 {
             let mut number = numbers(seed);
-            let rows: Vec<Row> = (0..1 + number(60) as u32)
+            let rows: Vec<Row> = (0..=number(60) as u32)
                 .map(|slot| {
                     let (due, length) = (number(1_000) as f64 / 10.0, (1 + number(200)) as f64 / 10.0);
                     done(slot, [due, due, due + length / 3.0, due + length])

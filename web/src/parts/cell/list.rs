@@ -210,20 +210,7 @@ pub fn RequestList(
         let requests = Arc::clone(&requests);
         Memo::new(move |_| ordered(&requests.rows, wanted.get(), order.get()))
     };
-    let pages = move || places.with(Vec::len).div_ceil(PAGE).max(1);
-    let count = |wanted: Wanted| requests.rows.iter().filter(|row| wanted.holds(row)).count();
-    let filters = Wanted::ALL.map(|this| (this, count(this))).into_iter().filter(|(_, count)| *count > 0);
-    let filter = move |(this, count): (Wanted, usize)| {
-        let choose = move |_| {
-            wanted.set(this);
-            page.set(0);
-        };
-        let words = format!("{} {}", this.label(), format::count(Some(count as u64)));
-        view! {
-            <button type="button" aria-pressed=move || (wanted.get() == this).to_string() on:click=choose>{words}</button>
-        }
-    };
-    let filters: Vec<_> = filters.map(filter).collect();
+    let filters = filters(&requests, wanted, page);
     let head = move |column: Column| {
         let press = move |_| {
             order.update(|order| *order = order.pressed(column));
@@ -263,21 +250,49 @@ pub fn RequestList(
                     <tbody>{rows}</tbody>
                 </table>
             </div>
-            <div class="btns pages">
-                <button type="button" class="btn" disabled=move || page.get() == 0 on:click=move |_| page.update(|page| *page = page.saturating_sub(1))>
-                    "Earlier page"
-                </button>
-                <span data-testid="page">{move || format!("Page {} of {}", page.get() + 1, pages())}</span>
-                <button
-                    type="button"
-                    class="btn"
-                    disabled=move || { page.get() + 1 >= pages() }
-                    on:click=move |_| page.update(|page| *page += 1)
-                >
-                    "Next page"
-                </button>
-            </div>
+            {pages(page, places)}
         </section>
+    }
+}
+
+/// A button for each kind of request that there is, with its number.
+fn filters(requests: &Requests, wanted: RwSignal<Wanted>, page: RwSignal<usize>) -> impl IntoView + use<> {
+    let count = |wanted: Wanted| requests.rows.iter().filter(|row| wanted.holds(row)).count();
+    let there = Wanted::ALL.map(|this| (this, count(this))).into_iter().filter(|(_, count)| *count > 0);
+    let filter = |(this, count): (Wanted, usize)| {
+        let choose = move |_| {
+            wanted.set(this);
+            page.set(0);
+        };
+        let words = format!("{} {}", this.label(), format::count(Some(count as u64)));
+        view! {
+            <button type="button" aria-pressed=move || (wanted.get() == this).to_string() on:click=choose>{words}</button>
+        }
+    };
+    there.map(filter).collect::<Vec<_>>()
+}
+
+/// From page to page.
+fn pages(page: RwSignal<usize>, places: Memo<Vec<usize>>) -> impl IntoView {
+    let pages = move || places.with(Vec::len).div_ceil(PAGE).max(1);
+    let words = move || {
+        let count = |number: usize| format::count(Some(number as u64));
+        format!("Page {} of {}", count(page.get() + 1), count(pages()))
+    };
+    let earlier = move |_| page.update(|page| *page = page.saturating_sub(1));
+    view! {
+        <div class="btns pages">
+            <button type="button" class="btn" disabled=move || page.get() == 0 on:click=earlier>"Earlier page"</button>
+            <span data-testid="page">{words}</span>
+            <button
+                type="button"
+                class="btn"
+                disabled=move || { page.get() + 1 >= pages() }
+                on:click=move |_| page.update(|page| *page += 1)
+            >
+                "Next page"
+            </button>
+        </div>
     }
 }
 

@@ -308,7 +308,7 @@ fn CloseLook(detail: Arc<CellDetail>, requests: RwSignal<Asked<Requests>>, id: C
     view! {
         {(!nothing).then(|| view! { <OverTime detail=Arc::clone(&detail) axis/> })}
         {(!nothing).then_some(fall)}
-        <Spread detail/>
+        <Spread distributions=detail.distributions.clone()/>
         {(!nothing).then_some(list)}
     }
 }

@@ -1,9 +1,7 @@
 //! How the values of a cell spread: each kind on its own, as they must never be mixed.
 
-use std::sync::Arc;
-
 use leptos::prelude::*;
-use speedmatrix_shared::detail::{CellDetail, distribution::Distribution};
+use speedmatrix_shared::detail::distribution::Distribution;
 
 use super::table::AsTable;
 use crate::{
@@ -26,8 +24,8 @@ const fn frame_for(room: Room) -> Frame {
 /// The distributions of a cell.
 #[component]
 pub fn Spread(
-    /// What is known of the cell.
-    detail: Arc<CellDetail>,
+    /// How they spread.
+    distributions: Vec<Distribution>,
 ) -> impl IntoView {
     let shape = RwSignal::new(Shape::default());
     let button = move |this: Shape| {
@@ -36,8 +34,7 @@ pub fn Spread(
             <button type="button" aria-pressed=pressed on:click=move |_| shape.set(this)>{this.label()}</button>
         }
     };
-    let one = |spread: &Distribution| view! { <One spread=spread.clone() shape/> };
-    let all: Vec<_> = detail.distributions.iter().map(one).collect();
+    let all: Vec<_> = distributions.into_iter().map(|spread| view! { <One spread shape/> }).collect();
     (!all.is_empty()).then(|| {
         view! {
             <section class="part" aria-labelledby="spread-title" data-testid="spread">

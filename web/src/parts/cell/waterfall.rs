@@ -32,6 +32,64 @@ const LINE_PX: usize = 10;
 /// Least and greatest height of the picture, in CSS pixels.
 const HEIGHT_PX: (usize, usize) = (60, 320);
 
+/// What the parts of the waterfall share.
+#[derive(Clone)]
+struct Fall {
+    requests: Arc<Requests>,
+    axis: TimeAxis,
+    shown: Memo<Zoom>,
+    /// The request that is read out.
+    picked: RwSignal<Option<usize>>,
+    /// What a screen reader says.
+    spoken: RwSignal<String>,
+}
+
+impl Fall {
+    /// Height of the picture, in CSS pixels.
+    fn height(&self) -> usize {
+        (self.requests.lanes.count() * LINE_PX).clamp(HEIGHT_PX.0, HEIGHT_PX.1)
+    }
+
+    fn point(&self, event: &PointerEvent) {
+        let at_s = self.axis.point(event, Field::WHOLE);
+        let share = f64::from(event.offset_y()) / self.height() as f64;
+        self.picked.set(at_s.and_then(|at_s| self.requests.lanes.at(share, at_s)));
+    }
+
+    fn key(&self, event: &KeyboardEvent) {
+        if self.axis.key(event) {
+            return;
+        }
+        let Some(way) = way(&event.key()) else { return };
+        event.prevent_default();
+        event.stop_propagation();
+        let next = self.requests.lanes.step(self.picked.get_untracked(), way);
+        self.picked.set(next);
+        if let Some(row) = next.and_then(|row| self.requests.rows.get(row)) {
+            self.axis.bring(row.due_s);
+            self.axis.cursor.set(Some(row.due_s));
+        }
+        self.spoken.set(next.map(|row| self.requests.words(row)).unwrap_or_default());
+    }
+
+    fn says(&self) -> String {
+        self.picked.get().map_or_else(|| HOW_TO.to_owned(), |row| self.requests.words(row))
+    }
+
+    fn mark(&self) -> Option<impl IntoView + use<>> {
+        place(&self.requests, self.picked.get()?, self.shown.get())
+    }
+
+    fn describes(&self) -> String {
+        format!(
+            "Waterfall: {} requests on {} lines. Arrow keys go from request to request; the table of requests holds the \
+             same.",
+            format::count(Some(self.requests.rows.len() as u64)),
+            format::count(Some(self.requests.lanes.count() as u64))
+        )
+    }
+}
+
 /// The waterfall of a cell.
 #[component]
 pub fn Waterfall(
@@ -42,102 +100,77 @@ pub fn Waterfall(
     /// Ramp and window.
     stages: Option<Stages>,
 ) -> impl IntoView {
-    let shell = Shell::of_app();
-    let (canvas, legend) = (NodeRef::<html::Canvas>::new(), NodeRef::<html::Ul>::new());
-    let picked = RwSignal::new(None::<usize>);
-    let spoken = RwSignal::new(String::new());
-    let height = (requests.lanes.count() * LINE_PX).clamp(HEIGHT_PX.0, HEIGHT_PX.1);
+    let room = Shell::of_app().room;
+    let legend = NodeRef::<html::Ul>::new();
     let shown = Memo::new(move |_| axis.shown());
-    {
-        let requests = Arc::clone(&requests);
-        Effect::new(move |_| {
-            let zoom = shown.get();
-            shell.theme.track();
-            shell.room.track();
-            let (Some(canvas), Some(legend)) = (canvas.get(), legend.get()) else { return };
-            let requests = Arc::clone(&requests);
-            // In the next frame the colours of a new theme are there, and the element has its size.
-            request_animation_frame(move || show(&canvas, &colours(&legend), &requests.lanes, zoom));
-        });
-    }
-    let point = {
-        let requests = Arc::clone(&requests);
-        move |event: PointerEvent| {
-            let at_s = axis.point(&event, Field::WHOLE);
-            let share = f64::from(event.offset_y()) / height as f64;
-            picked.set(at_s.and_then(|at_s| requests.lanes.at(share, at_s)));
-        }
-    };
-    let on_key = {
-        let requests = Arc::clone(&requests);
-        move |event: KeyboardEvent| {
-            if axis.key(&event) {
-                return;
-            }
-            let Some(way) = way(&event.key()) else { return };
-            event.prevent_default();
-            event.stop_propagation();
-            picked.set(requests.lanes.step(picked.get_untracked(), way));
-            let row = picked.get_untracked().and_then(|row| requests.rows.get(row));
-            if let Some(row) = row {
-                axis.bring(row.due_s);
-                axis.cursor.set(Some(row.due_s));
-            }
-            spoken.set(picked.get_untracked().map(|row| requests.words(row)).unwrap_or_default());
-        }
-    };
-    let says = {
-        let requests = Arc::clone(&requests);
-        move || picked.get().map_or_else(|| HOW_TO.to_owned(), |row| requests.words(row))
-    };
-    let mark = {
-        let requests = Arc::clone(&requests);
-        move || picked.get().and_then(|row| place(&requests, row, shown.get()))
-    };
-    let frame = move || frame_for(shell.room.get(), 0.0);
-    let margins = move || margins(frame());
-    let scale = move || time_scale(shell.room.get(), shown.get());
-    let edges = move || stages.map(|stages| edges(stages, shown.get()));
-    let describes = format!(
-        "Waterfall: {} requests on {} lines. Arrow keys go from request to request; the table of requests holds the same.",
-        format::count(Some(requests.rows.len() as u64)),
-        requests.lanes.count()
-    );
     let lines = requests.lanes.count();
+    let noun = if lines == 1 { "line" } else { "lines" };
+    let fall = Fall { requests, axis, shown, picked: RwSignal::new(None), spoken: RwSignal::new(String::new()) };
+    let spoken = fall.spoken;
+    let says = {
+        let fall = fall.clone();
+        move || fall.says()
+    };
+    let swatch = |stage: Stage| view! { <li><i class=stage.class()></i>{stage.label()}</li> };
     view! {
         <section class="part" aria-labelledby="waterfall-title" data-testid="waterfall">
             <header>
                 <h2 id="waterfall-title">"Requests, slot by slot"</h2>
-                <p>{format!("{lines} {}, each request on the axis above. The table below holds the same.", if lines == 1 { "line" } else { "lines" })}</p>
+                <p>
+                    {format::count(Some(lines as u64))} " " {noun}
+                    ", each request on the axis above. The table below holds the same."
+                </p>
             </header>
-            <div class="fall" style=margins>
-                <canvas
-                    node_ref=canvas
-                    tabindex="0"
-                    role="img"
-                    aria-label=describes
-                    style=format!("height:{height}px")
-                    on:pointerdown=move |event| axis.press(&event, Field::WHOLE)
-                    on:pointermove=point
-                    on:pointerup=move |_| axis.release()
-                    on:pointercancel=move |_| axis.release()
-                    on:pointerleave=move |_| axis.leave()
-                    on:dblclick=move |_| axis.show(None)
-                    on:wheel=move |event| axis.wheel(&event, Field::WHOLE)
-                    on:keydown=on_key
-                ></canvas>
-                {edges}
-                {move || axis.cursor.get().and_then(|at| share(at, shown.get())).map(|at| line("cursor", at))}
-                {move || axis.marked.get().map(|marked| band("marked", marked, shown.get()))}
-                {mark}
-            </div>
-            <svg class="plot time" viewBox=move || scale_frame(shell.room.get()).view_box() aria-hidden="true">{scale}</svg>
-            <ul class="keys-of" node_ref=legend>
-                {Stage::ALL.map(|stage| view! { <li><i class=stage.class()></i>{stage.label()}</li> }).collect_view()}
-            </ul>
+            <Picture fall stages legend/>
+            <svg class="plot time" viewBox=move || scale_frame(room.get()).view_box() aria-hidden="true">
+                {move || time_scale(room.get(), shown.get())}
+            </svg>
+            <ul class="keys-of" node_ref=legend>{Stage::ALL.map(swatch).collect_view()}</ul>
             <p class="read-out" data-testid="request-at" aria-hidden="true">{says}</p>
             <p class="sr" aria-live="polite">{move || spoken.get()}</p>
         </section>
+    }
+}
+
+/// The canvas with what lies over it.
+#[component]
+fn Picture(fall: Fall, stages: Option<Stages>, legend: NodeRef<html::Ul>) -> impl IntoView {
+    let shell = Shell::of_app();
+    let canvas = NodeRef::<html::Canvas>::new();
+    let (axis, shown, height, describes) = (fall.axis, fall.shown, fall.height(), fall.describes());
+    let requests = Arc::clone(&fall.requests);
+    Effect::new(move |_| {
+        let zoom = shown.get();
+        shell.theme.track();
+        shell.room.track();
+        let (Some(canvas), Some(legend)) = (canvas.get(), legend.get()) else { return };
+        let requests = Arc::clone(&requests);
+        // In the next frame the colours of a new theme are there, and the element has its size.
+        request_animation_frame(move || show(&canvas, &colours(&legend), &requests.lanes, zoom));
+    });
+    let (pointed, pressed) = (fall.clone(), fall.clone());
+    view! {
+        <div class="fall" style=move || margins(frame_for(shell.room.get(), 0.0))>
+            <canvas
+                node_ref=canvas
+                tabindex="0"
+                role="img"
+                aria-label=describes
+                style=format!("height:{height}px")
+                on:pointerdown=move |event| axis.press(&event, Field::WHOLE)
+                on:pointermove=move |event| pointed.point(&event)
+                on:pointerup=move |_| axis.release()
+                on:pointercancel=move |_| axis.release()
+                on:pointerleave=move |_| axis.leave()
+                on:dblclick=move |_| axis.show(None)
+                on:wheel=move |event| axis.wheel(&event, Field::WHOLE)
+                on:keydown=move |event| pressed.key(&event)
+            ></canvas>
+            {move || stages.map(|stages| edges(stages, shown.get()))}
+            {move || axis.cursor.get().and_then(|at| share(at, shown.get())).map(|at| line("cursor", at))}
+            {move || axis.marked.get().map(|marked| band("marked", marked, shown.get()))}
+            {move || fall.mark()}
+        </div>
     }
 }
 
