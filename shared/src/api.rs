@@ -32,10 +32,19 @@ pub mod path {
     pub const EXPORT: &str = "/api/v1/runs/{id}/export";
     /// POST [`super::ProbeRequest`]: [`crate::target::TargetFacts`].
     pub const PROBE: &str = "/api/v1/probe";
+    /// GET: a finished cell looked at closely, [`crate::detail::CellDetail`].
+    pub const CELL: &str = "/api/v1/runs/{id}/cells/{cell}";
+    /// GET: its requests, [`crate::detail::requests::Columns`].
+    pub const REQUESTS: &str = "/api/v1/runs/{id}/cells/{cell}/requests";
 
     /// A path with its run filled in.
     pub fn of(template: &str, id: &crate::id::RunId) -> String {
         template.replace("{id}", id.as_str())
+    }
+
+    /// A path with its run and its cell filled in.
+    pub fn of_cell(template: &str, id: &crate::id::RunId, cell: crate::id::CellId) -> String {
+        of(template, id).replace("{cell}", &cell.to_string())
     }
 }
 

@@ -193,6 +193,17 @@ pub fn clock(secs: Option<f64>) -> String {
     })
 }
 
+/// A moment on an axis whose marks are `step_s` apart, in seconds: `12 s`, `12.5 s`, `12.503 s`.
+pub fn moment(secs: f64, step_s: f64) -> String {
+    let decimals = match step_s {
+        1.0.. => 0,
+        0.1.. => 1,
+        0.01.. => 2,
+        _ => 3,
+    };
+    or_missing(Some(secs), |v| format!("{} s", grouped(v, decimals)))
+}
+
 /// A number for a machine: full precision, no commas, no unit; empty where nothing was measured.
 pub fn plain(value: Option<f64>) -> String {
     finite(value).map_or_else(String::new, |v| if v == 0.0 { "0".to_owned() } else { v.to_string() })
@@ -264,6 +275,10 @@ mod tests {
         check(interval(Some(223.5), Some(4.14)), "223.5 ± 4.1");
         check(interval(Some(11_300.0), Some(210.0)), "11.3K ± 0.2K");
         check(interval(Some(223.5), None), "223.5");
+        check(moment(12.0, 2.0), "12 s");
+        check(moment(12.5, 0.5), "12.5 s");
+        check(moment(0.25, 0.05), "0.25 s");
+        check(moment(1_234.000_6, 0.000_5), "1,234.001 s");
         check(plain(Some(223.512_345_678)), "223.512345678");
         check(plain(Some(1e21)), "1000000000000000000000");
         check(plain(Some(-0.0)), "0");

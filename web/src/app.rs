@@ -32,7 +32,7 @@ pub fn App() -> impl IntoView {
                 <Routes fallback=MissingPage>
                     <Route path=path!("/") view=RunsPage/>
                     <Route path=path!("/new") view=SetupPage/>
-                    <Route path=path!("/runs/:id") view=RunPage/>
+                    <Route path=path!("/runs/:id/*rest") view=RunPage/>
                 </Routes>
             </main>
             <FocusFollows/>
@@ -51,15 +51,21 @@ async fn greet(shell: Shell) {
     shell.conn.set(conn);
 }
 
-/// After a change of page the focus goes to its content, so that the keyboard and screen readers start there.
+/// After a change of page the focus goes to its content, so that the keyboard and screen readers start there. A cell is
+/// part of the page of its run, which cares for the focus itself.
 #[component]
 fn FocusFollows() -> impl IntoView {
     let path = use_location().pathname;
     Effect::new(move |before: Option<String>| {
-        let path = path.get();
+        let path = path.with(|path| page_of(path).to_owned());
         if before.is_some_and(|before| before != path) {
             browser::focus_content();
         }
         path
     });
+}
+
+/// The address of a page, without the cell that it shows.
+fn page_of(path: &str) -> &str {
+    path.split_once("/cells/").map_or(path, |(page, _)| page)
 }

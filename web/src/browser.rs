@@ -1,7 +1,7 @@
 //! The few things the app asks of the browser beside drawing: focus, title, clipboard, storage, time. Each is a small
 //! effect that may fail without harm; what fails is simply not done.
 
-use leptos::prelude::{document, window};
+use leptos::prelude::{document, request_animation_frame, window};
 use wasm_bindgen::JsCast as _;
 
 /// Takes the element with this id out of the page.
@@ -92,4 +92,33 @@ pub fn socket_address(path: &str) -> Option<String> {
     let location = window().location();
     let scheme = if location.protocol().ok()? == "https:" { "wss" } else { "ws" };
     Some(format!("{scheme}://{}{path}", location.host().ok()?))
+}
+
+/// How many pixels of the screen a CSS pixel has.
+pub fn pixel_ratio() -> f64 {
+    window().device_pixel_ratio().clamp(1.0, 4.0)
+}
+
+/// The colour behind an element as the style sheets have it, such as `rgb(12, 34, 56)`.
+pub fn background(element: &web_sys::Element) -> Option<String> {
+    window().get_computed_style(element).ok()??.get_property_value("background-color").ok()
+}
+
+/// Moves the focus to the first element that `selector` finds, in the next frame: after the page was drawn anew.
+pub fn focus_later(selector: String) {
+    request_animation_frame(move || {
+        let element = document().query_selector(&selector).ok().flatten();
+        if let Some(element) = element.and_then(|e| e.dyn_into::<web_sys::HtmlElement>().ok()) {
+            element.focus().ok();
+        }
+    });
+}
+
+/// As [`focus_later`], but only if the focus is on nothing by then: what had it is gone.
+pub fn focus_later_if_lost(selector: String) {
+    request_animation_frame(move || {
+        if document().active_element().is_none_or(|element| element.tag_name() == "BODY") {
+            focus_later(selector);
+        }
+    });
 }

@@ -11,6 +11,7 @@ pub mod parts;
 pub mod query;
 pub mod shell;
 pub mod theme;
+pub mod zoom;
 
 /// Puts the app into the page, in place of the "Loading" line.
 pub fn start() {

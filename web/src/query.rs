@@ -3,9 +3,12 @@
 use std::fmt::Write as _;
 
 use speedmatrix_shared::{
+    id::{CellId, RunId},
     metric::{self, Metric},
     plan::{Field, PlanDraft},
 };
+
+use crate::zoom::Zoom;
 
 /// Which values a colour compares.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -69,6 +72,10 @@ impl RunView {
 
     /// The query, with its question mark; empty for the default view.
     pub fn query(self) -> String {
+        joined(&self.pairs())
+    }
+
+    fn pairs(self) -> Vec<(&'static str, &'static str)> {
         let mut pairs = Vec::new();
         if self.metric != first_metric().key {
             pairs.push(("m", self.metric));
@@ -76,8 +83,15 @@ impl RunView {
         if self.scope != Scope::All {
             pairs.push(("scope", self.scope.key()));
         }
-        joined(&pairs)
+        pairs
     }
+}
+
+/// The address of a cell, over a report that shows `view`; `zoom` is the part of its time that is shown.
+pub fn cell_address(run: &RunId, cell: CellId, view: RunView, zoom: Option<Zoom>) -> String {
+    let part = zoom.map(Zoom::text);
+    let pairs: Vec<(&str, &str)> = view.pairs().into_iter().chain(part.as_deref().map(|part| ("t", part))).collect();
+    format!("/runs/{run}/cells/{cell}{}", joined(&pairs))
 }
 
 fn first_metric() -> &'static Metric {
@@ -168,6 +182,20 @@ mod tests {
     fn unknown_names_open_the_default_view() {
         let view = RunView::read(|_| Some("nonsense".into()));
         assert_eq!(view.query(), "");
+    }
+
+    #[test]
+    fn a_cell_has_an_address() {
+        let (run, cell) = ("abc".parse().unwrap(), "decode-8K-16".parse().unwrap());
+        let view = |query: &str| {
+            let found = pairs(query);
+            RunView::read(|key| found.get(key).cloned())
+        };
+        assert_eq!(cell_address(&run, cell, view(""), None), "/runs/abc/cells/decode-8K-16");
+        assert_eq!(
+            cell_address(&run, cell, view("?m=ttft"), Zoom::read("1.5..20")),
+            "/runs/abc/cells/decode-8K-16?m=ttft&t=1.5..20"
+        );
     }
 
     #[test]

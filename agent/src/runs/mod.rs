@@ -239,6 +239,11 @@ impl Runs {
         }
     }
 
+    /// What a cell's result was computed from, packed; `None` where it was not kept.
+    pub async fn raw(&self, run: &RunId, cell: CellId) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.raw(run, cell).await
+    }
+
     /// A feed of a run, running or not.
     pub async fn subscribe(&self, run: &RunId) -> Result<Subscription, StoreError> {
         if let Some(active) = self.active().filter(|active| active.hub.id() == run) {

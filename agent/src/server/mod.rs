@@ -1,6 +1,7 @@
 //! The HTTP interface and the page. Commands are HTTP; the live socket only tells.
 
 mod assets;
+mod cells;
 mod error;
 mod export;
 mod guard;
@@ -20,7 +21,8 @@ use speedmatrix_shared::{
     api::{SavedTarget, path},
     state::RunState,
 };
-use tower_http::set_header::SetResponseHeaderLayer;
+use tokio::sync::Semaphore;
+use tower_http::{compression::CompressionLayer, set_header::SetResponseHeaderLayer};
 
 pub use guard::AllowedHosts;
 
@@ -40,6 +42,8 @@ pub struct AppState {
     pub targets: Arc<[SavedTarget]>,
     /// Names under which this agent may be asked.
     pub hosts: Arc<AllowedHosts>,
+    /// Places for those who look at a cell's record.
+    looks: Arc<Semaphore>,
 }
 
 impl AppState {
@@ -50,12 +54,18 @@ impl AppState {
             reference: Arc::new(speedmatrix_shared::sample::reference()),
             targets: targets.into(),
             hosts: Arc::new(hosts),
+            looks: Arc::new(Semaphore::new(cells::AT_ONCE)),
         }
     }
 }
 
 /// The whole application. Tests call it without a socket.
 pub fn app(state: AppState) -> Router {
+    // Only these are large enough to be worth the packing.
+    let records = Router::new()
+        .route(path::CELL, get(cells::detail))
+        .route(path::REQUESTS, get(cells::requests))
+        .layer(CompressionLayer::new());
     let api = Router::new()
         .route(path::INFO, get(runs::info))
         .route(path::RUNS, get(runs::list).post(runs::start))
@@ -65,6 +75,7 @@ pub fn app(state: AppState) -> Router {
         .route(path::STEER, post(runs::steer))
         .route(path::EXPORT, get(export::file))
         .route(path::PROBE, post(runs::probe))
+        .merge(records)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(fixed_header(header::CACHE_CONTROL, "no-store"));
     api.fallback_service(assets::page())

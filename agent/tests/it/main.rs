@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod captures;
 #[cfg(test)]
+mod cells;
+#[cfg(test)]
 mod cli;
 #[cfg(test)]
 mod engines;

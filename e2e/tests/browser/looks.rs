@@ -14,7 +14,8 @@ const PAGES: [(&str, &str, &str); 4] = [
     ("/runs/nothing-here", "main h1", "missing-run"),
 ];
 
-async fn check(page: &WebDriver, name: &str) -> Result<()> {
+/// Fails where a page hangs over the side, breaks a rule of accessibility, or reported an error.
+pub(crate) async fn check(page: &WebDriver, name: &str) -> Result<()> {
     shot(page, name).await?;
     let over: i64 = page
         .execute("const root = document.documentElement; return root.scrollWidth - root.clientWidth", vec![])

@@ -202,7 +202,8 @@ impl Decode {
         }
     }
 
-    fn input<'a>(&'a self, traces: &'a [RequestTrace], asked: Asked) -> DecodeInput<'a> {
+    /// What its numbers are computed from.
+    pub(crate) fn input<'a>(&'a self, traces: &'a [RequestTrace], asked: Asked) -> DecodeInput<'a> {
         let Engine { running, waiting, kv_usage, .. } = &self.engine;
         DecodeInput {
             traces,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     cell::{CellStats, GaugeSummary, RequestCounts, SlotSpread},
+    first_tokens::FirstTokens,
     interval::Interval,
     mixed::Beside,
     request::{self, Counted},
@@ -135,23 +136,11 @@ impl CellStats {
 
     fn fill_first_tokens(&mut self, input: &DecodeInput<'_>) {
         let window = input.window;
-        let ramp_and_window = Window { start: input.ramp_start, end: window.end };
-        let mut firsts: BTreeMap<u32, Nanos> = BTreeMap::new();
-        for (slot, sent) in input.traces.iter().filter_map(|trace| Some((trace.slot, trace.send_started?))) {
-            firsts.entry(slot).and_modify(|first| *first = sent.min(*first)).or_insert(sent);
-        }
-        // In an open loop every request has a slot of its own, and none is part of a start burst.
-        let in_burst = !matches!(input.load, Load::Open(_));
-        let is_first = |trace: &RequestTrace| in_burst && firsts.get(&trace.slot).copied() == trace.send_started;
-        let ttfts = |within: Window| {
-            let told = move |trace: &&RequestTrace| trace.first_arrival().is_some_and(|at| within.contains(at));
-            input.good().filter(told).filter_map(|trace| Some((is_first(trace), request::ttft_secs(trace)?)))
-        };
-        self.ttft_s = Summary::of(ttfts(ramp_and_window).map(|(_, secs)| secs));
-        self.ttft_burst_s = Summary::of(ttfts(ramp_and_window).filter(|(first, _)| *first).map(|(_, secs)| secs));
-        self.ttft_steady_s = Summary::of(ttfts(window).filter(|(first, _)| !first).map(|(_, secs)| secs));
-        let scouts = input.scouts.iter().filter(|trace| !request::is_failed(trace));
-        self.ttft_cold_s = Summary::of(scouts.filter_map(request::ttft_secs));
+        let firsts = FirstTokens::of(input);
+        self.ttft_s = Summary::of(firsts.all);
+        self.ttft_burst_s = Summary::of(firsts.burst);
+        self.ttft_steady_s = Summary::of(firsts.steady);
+        self.ttft_cold_s = Summary::of(firsts.cold);
         if let Load::Open(_) = input.load {
             let due = || input.good().filter(|trace| window.contains(trace.scheduled));
             let waited = |trace: &RequestTrace| Some(trace.first_arrival()?.since(trace.scheduled).as_secs_f64());
@@ -229,7 +218,7 @@ fn slot_tokens(input: &DecodeInput<'_>, counted: &[Counted<'_>]) -> Vec<f64> {
 }
 
 /// Tokens per second while text flows, one value per slot that tells enough.
-fn slot_speeds(window: Window, counted: &[Counted<'_>]) -> Vec<f64> {
+pub(crate) fn slot_speeds(window: Window, counted: &[Counted<'_>]) -> Vec<f64> {
     let mut slots: BTreeMap<u32, (f64, Nanos)> = BTreeMap::new();
     for c in counted {
         let (tokens, time) = c.flow_in(window);

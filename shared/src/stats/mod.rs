@@ -5,6 +5,7 @@ pub mod compare;
 pub mod counter;
 pub mod decode;
 pub mod first;
+pub mod first_tokens;
 pub mod goodput;
 pub mod gpu;
 pub mod interval;

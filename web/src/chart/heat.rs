@@ -2,6 +2,7 @@
 //! inside, and every cell has a sentence as its name.
 
 use leptos::{ev::KeyboardEvent, prelude::*};
+use leptos_router::{NavigateOptions, hooks::use_navigate};
 use speedmatrix_shared::{
     finding::run::{OutOfOrder, out_of_order},
     id::{CellId, Phase},
@@ -14,7 +15,7 @@ use crate::{
     browser,
     live::LiveRun,
     parts::icon::icon,
-    query::{RunView, Scope},
+    query::{self, RunView, Scope},
 };
 
 /// Id of the cell that the Tab key reaches first; the key `m` goes there.
@@ -104,6 +105,8 @@ struct Grid {
     stop: RwSignal<(usize, usize)>,
     /// The cell that is read out below the matrix.
     read: RwSignal<Option<(usize, usize)>>,
+    /// Goes to an address.
+    go: UnsyncCallback<String>,
 }
 
 impl Grid {
@@ -126,7 +129,24 @@ impl Grid {
         })
     }
 
+    /// Looks at a cell closely.
+    fn open(&self, (row, column): (usize, usize)) {
+        let place = self.layout.with_value(|layout| layout.place(row, column));
+        let address = self.run.state.with_untracked(|state| {
+            let cell = state.cells.get(place?)?.id;
+            Some(query::cell_address(&state.id, cell, self.view.get_untracked(), None))
+        });
+        if let Some(address) = address {
+            self.go.run(address);
+        }
+    }
+
     fn on_key(&self, event: &KeyboardEvent) {
+        if event.key() == "Enter" {
+            event.prevent_default();
+            self.open(self.stop.get_untracked());
+            return;
+        }
         let size = self.layout.with_value(|layout| (layout.contexts.len(), layout.levels.len()));
         let ctrl = if event.ctrl_key() || event.meta_key() { Ctrl::Down } else { Ctrl::Up };
         if let Some((row, column)) = step_to(&event.key(), ctrl, self.stop.get_untracked(), size) {
@@ -153,7 +173,10 @@ pub fn Heat(
     let ranges =
         Memo::new(move |_| run.state.with(|state| layout.with_value(|layout| layout.ranges(state, view.get()))));
     let orders = Memo::new(move |_| run.state.with(out_of_order));
-    let grid = Grid { run, view, layout, ranges, orders, stop: RwSignal::new((0, 0)), read: RwSignal::new(None) };
+    let navigate = use_navigate();
+    let stay = || NavigateOptions { scroll: false, ..NavigateOptions::default() };
+    let go = UnsyncCallback::new(move |address: String| navigate(&address, stay()));
+    let grid = Grid { run, view, layout, ranges, orders, stop: RwSignal::new((0, 0)), read: RwSignal::new(None), go };
     let (contexts, levels) = layout.with_value(|layout| (layout.contexts.clone(), layout.levels.clone()));
     let least_width = format!("{}px", 76 + 96 * levels.len());
     let stops = Selector::new(move || grid.stop.get());
@@ -225,7 +248,7 @@ fn cell_view(grid: Grid, stops: &Selector<(usize, usize)>, row: usize, column: u
                 grid.read.set(Some(here));
             }
             on:mouseenter=move |_| grid.read.set(Some(here))
-            on:click=move |_| grid.read.set(Some(here))
+            on:click=move |_| grid.open(here)
         >
             {move || inner(&shown.get())}
         </td>
@@ -286,7 +309,7 @@ fn ReadOut(grid: Grid) -> impl IntoView {
         <div class="cell-note" data-testid="cell-note" aria-hidden="true">
             <p>
                 <b>{move || sentence.get()}</b>
-                {move || sentence.with(Option::is_none).then_some("Point at a cell, or move with the arrow keys, to read it in words.")}
+                {move || sentence.with(Option::is_none).then_some("Point at a cell, or move with the arrow keys, to read it in words. Enter or a click looks at it closely.")}
             </p>
             {move || findings.get().unwrap_or_default().into_iter().map(|text| view! { <p>{text}</p> }).collect::<Vec<_>>()}
         </div>

@@ -1,9 +1,14 @@
-//! What is drawn: the heat map, curves over a measured axis, and the rate over time. Geometry is pure and apart.
+//! What is drawn: the heat map, curves over a measured axis, how values spread, and what happened over time. Geometry is
+//! pure and apart.
 
 pub mod cell;
 pub mod curve;
 pub mod heat;
+pub mod histogram;
+pub mod lanes;
 pub mod line;
 pub mod mini;
 pub mod scale;
 pub mod time;
+pub mod timeline;
+pub mod waterfall;

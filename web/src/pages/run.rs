@@ -4,7 +4,7 @@ use leptos::{either::Either, prelude::*};
 use leptos_router::hooks::{use_params_map, use_query_map};
 use speedmatrix_shared::{
     api, format,
-    id::{Phase, RunId},
+    id::{CellId, Phase, RunId},
     state::{Cell, RunState, RunStatus},
 };
 
@@ -12,7 +12,9 @@ use crate::{
     browser,
     fetch::{self, FetchError},
     live::{LiveRun, socket},
+    pages::missing::MissingPage,
     parts::{
+        cell::{self, CellSheet},
         curves::CurvesSection,
         decode::DecodeSection,
         facts::{Cards, Findings},
@@ -35,22 +37,50 @@ enum Load {
     Here(LiveRun),
 }
 
-/// The page of a run. Another id in the address is another page.
+/// What of a run its address names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Report,
+    Cell(String),
+    Nothing,
+}
+
+impl Part {
+    fn read(rest: &str) -> Self {
+        match rest.trim_matches('/').split_once('/') {
+            None if rest.trim_matches('/').is_empty() => Self::Report,
+            Some(("cells", cell)) if !cell.contains('/') => Self::Cell(cell.to_owned()),
+            _ => Self::Nothing,
+        }
+    }
+
+    fn cell(&self) -> Option<&str> {
+        match self {
+            Self::Cell(name) => Some(name),
+            Self::Report | Self::Nothing => None,
+        }
+    }
+}
+
+/// The page of a run. Another id in the address is another page; another cell is not.
 #[component]
 pub fn RunPage() -> impl IntoView {
     let params = use_params_map();
     let id = Memo::new(move |_| params.with(|params| params.get("id").unwrap_or_default()));
+    let part = Memo::new(move |_| params.with(|params| Part::read(&params.get("rest").unwrap_or_default())));
+    let is_nothing = Memo::new(move |_| part.get() == Part::Nothing);
     move || {
         let id = id.get();
         match id.parse::<RunId>() {
-            Ok(id) => view! { <Opened id/> }.into_any(),
+            _ if is_nothing.get() => view! { <MissingPage/> }.into_any(),
+            Ok(id) => view! { <Opened id part/> }.into_any(),
             Err(_not_an_id) => view! { <NotFound id/> }.into_any(),
         }
     }
 }
 
 #[component]
-fn Opened(id: RunId) -> impl IntoView {
+fn Opened(id: RunId, part: Memo<Part>) -> impl IntoView {
     let shell = Shell::of_app();
     let load = RwSignal::new(Load::Asking);
     let asked = RwSignal::new(0_u32);
@@ -78,7 +108,7 @@ fn Opened(id: RunId) -> impl IntoView {
             }
             .into_any()
         }
-        Load::Here(run) => view! { <Report run/> }.into_any(),
+        Load::Here(run) => view! { <ReportAndCell run part/> }.into_any(),
     }
 }
 
@@ -131,11 +161,41 @@ impl Order {
     }
 }
 
+/// The report, and over it the cell that is looked at. The report stays as it is, so that the way back is short.
 #[component]
-fn Report(run: LiveRun) -> impl IntoView {
+fn ReportAndCell(run: LiveRun, part: Memo<Part>) -> impl IntoView {
     let query = use_query_map();
     let shown = Memo::new(move |_| query.with(|query| RunView::read(|key| query.get(key))));
-    Effect::new(move |_| browser::set_title(&run.state.with(RunState::title)));
+    let open = Memo::new(move |_| part.with(|part| part.cell().is_some()));
+    // While the sheet closes its name stays what it was.
+    let name = Memo::new(move |before: Option<&String>| {
+        part.with(|part| part.cell().map(ToOwned::to_owned)).or_else(|| before.cloned()).unwrap_or_default()
+    });
+    let load = run.state.with_untracked(|state| state.plan.load());
+    Effect::new(move |_| {
+        let run = run.state.with(RunState::title);
+        let cell = part.with(|part| part.cell().and_then(|name| name.parse::<CellId>().ok()));
+        browser::set_title(&cell.map_or(run.clone(), |cell| format!("{} · {run}", cell::title(cell, load))));
+    });
+    Effect::new(move |before: Option<bool>| {
+        let open = open.get();
+        if before == Some(true) && !open {
+            // Back to where one came from.
+            let cell = name.get_untracked();
+            browser::focus_later(format!("td[data-cell=\"{cell}\"][tabindex], a[data-opens=\"{cell}\"]"));
+        }
+        open
+    });
+    view! {
+        <div class="stack" class:behind=move || open.get()>
+            <Report run shown/>
+        </div>
+        {move || open.get().then(|| view! { <CellSheet run name view=shown/> })}
+    }
+}
+
+#[component]
+fn Report(run: LiveRun, shown: Memo<RunView>) -> impl IntoView {
     let order = run.state.with_untracked(Order::of);
     let overview = move || {
         view! {
@@ -249,4 +309,21 @@ fn measured(state: &RunState) -> String {
         format::count(Some(count)),
         format::count(Some(tokens))
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_names_the_report_or_a_cell() {
+        let check = |rest: &str, wanted: Part| assert_eq!(Part::read(rest), wanted, "{rest}");
+        check("", Part::Report);
+        check("/", Part::Report);
+        check("cells/decode-8K-16", Part::Cell("decode-8K-16".into()));
+        check("cells/x", Part::Cell("x".into()));
+        check("cells", Part::Nothing);
+        check("cells/a/b", Part::Nothing);
+        check("nonsense", Part::Nothing);
+    }
 }

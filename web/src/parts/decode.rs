@@ -74,6 +74,16 @@ fn says(metric: &Metric) -> String {
 
 /// How a number comes about, for whoever wants to stake something on it.
 fn how(metric: &'static Metric) -> impl IntoView {
+    view! {
+        <details class="how" data-testid="metric-help">
+            <summary>{format!("How \u{201c}{}\u{201d} is measured", metric.label)}</summary>
+            {metric_help(metric)}
+        </details>
+    }
+}
+
+/// Formula, population, source and caveat of a number.
+pub fn metric_help(metric: &'static Metric) -> impl IntoView {
     let rows = [
         ("Formula", metric.formula),
         ("Counted over", metric.population),
@@ -82,12 +92,7 @@ fn how(metric: &'static Metric) -> impl IntoView {
     ];
     let rows = rows.into_iter().filter(|(_, text)| !text.is_empty());
     let rows = rows.map(|(name, text)| view! { <dt>{name}</dt><dd>{text}</dd> }).collect_view();
-    view! {
-        <details class="how" data-testid="metric-help">
-            <summary>{format!("How \u{201c}{}\u{201d} is measured", metric.label)}</summary>
-            <dl>{rows}</dl>
-        </details>
-    }
+    view! { <dl>{rows}</dl> }
 }
 
 /// Shows another view of the same run: the address changes, the page stays.

@@ -30,7 +30,7 @@ enum Action {
 }
 
 /// The keys as the dialog lists them.
-const KEYS: [(&str, &str); 9] = [
+const KEYS: [(&str, &str); 12] = [
     ("?", "This list"),
     ("g r", "Runs"),
     ("n", "New run"),
@@ -39,6 +39,9 @@ const KEYS: [(&str, &str); 9] = [
     (".", "On the page of a run: choose what the matrix shows"),
     ("e", "On the page of a run: export"),
     ("↑ ↓ ← →", "In the matrix: next cell; Home, End, Page Up and Page Down go to the ends"),
+    ("Enter", "In the matrix: look at the cell closely"),
+    ("[ ]", "In a cell: the one before and the one after; in its head the arrow keys lead to its neighbours"),
+    ("+ − 0", "In the charts of a cell: more, less, all of its time; Shift with ← → moves"),
     ("Esc", "Close"),
 ];
 
@@ -62,6 +65,12 @@ fn is_typing(event: &KeyboardEvent) -> bool {
     target.is_some_and(|element| matches!(element.tag_name().as_str(), "INPUT" | "TEXTAREA" | "SELECT"))
 }
 
+/// Whether a key press is free to mean something on the page: nobody types, holds another key, or reads the list of keys.
+pub fn is_free(event: &KeyboardEvent) -> bool {
+    let held = event.ctrl_key() || event.meta_key() || event.alt_key();
+    !held && !is_typing(event) && !dialog().is_some_and(|dialog| dialog.open())
+}
+
 fn dialog() -> Option<web_sys::HtmlDialogElement> {
     document().get_element_by_id(DIALOG)?.dyn_into().ok()
 }
@@ -80,8 +89,7 @@ pub fn Keys() -> impl IntoView {
     let navigate = use_navigate();
     let before = StoredValue::new(None::<String>);
     let handle = window_event_listener(ev::keydown, move |event| {
-        let held = event.ctrl_key() || event.meta_key() || event.alt_key();
-        if held || is_typing(&event) || dialog().is_some_and(|dialog| dialog.open()) {
+        if !is_free(&event) {
             return;
         }
         let key = event.key();

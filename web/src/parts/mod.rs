@@ -1,6 +1,7 @@
 //! What pages are built of.
 
 pub mod badge;
+pub mod cell;
 pub mod copy;
 pub mod curves;
 pub mod decode;

@@ -15,6 +15,7 @@ use crate::{
         scale::Range,
     },
     live::LiveRun,
+    query::{self, RunView},
     shell::{Room, Shell},
 };
 
@@ -22,6 +23,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 struct Bar {
     id: String,
+    address: String,
     context: String,
     share: f64,
     rate: String,
@@ -50,6 +52,7 @@ fn bars(state: &RunState) -> Vec<Bar> {
     let fastest = Range::of(cells.iter().filter_map(|cell| number(cell, "total_tok_s"))).map_or(1.0, |range| range.hi);
     let bar = |cell: &&Cell| Bar {
         id: cell.id.to_string(),
+        address: query::cell_address(&state.id, cell.id, RunView::read(|_| None), None),
         context: cell.id.context.to_string(),
         share: number(cell, "total_tok_s").map_or(0.0, |rate| rate / fastest),
         rate: text(cell, "total_tok_s"),
@@ -107,8 +110,10 @@ fn Bars(run: LiveRun) -> impl IntoView {
             Some(state) => view! { <td class="state" colspan="2">{state}</td> }.into_any(),
         };
         view! {
-            <tr data-cell=bar.id>
-                <th scope="row">{bar.context}</th>
+            <tr data-cell=bar.id.clone()>
+                <th scope="row">
+                    <a href=bar.address data-noscroll data-opens=bar.id.clone() title="Look at it closely">{bar.context}</a>
+                </th>
                 <td class="track"><i style=("--share", format!("{:.1}%", bar.share * 100.0))></i></td>
                 {numbers}
             </tr>
