@@ -10,6 +10,8 @@ pub mod finding;
 pub mod format;
 pub mod gauge;
 pub mod id;
+pub mod import;
+pub mod label;
 pub mod metric;
 pub mod plan;
 pub mod raw;

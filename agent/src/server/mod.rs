@@ -4,6 +4,8 @@ mod assets;
 mod error;
 mod export;
 mod guard;
+mod import;
+mod labels;
 mod live;
 mod runs;
 
@@ -18,8 +20,10 @@ use axum::{
 };
 use speedmatrix_shared::{
     api::{SavedTarget, path},
+    import::MAX_BYTES as MAX_FILE_BYTES,
     state::RunState,
 };
+use tokio::sync::Semaphore;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 pub use guard::AllowedHosts;
@@ -40,6 +44,8 @@ pub struct AppState {
     pub targets: Arc<[SavedTarget]>,
     /// Names under which this agent may be asked.
     pub hosts: Arc<AllowedHosts>,
+    /// Files are read one at a time, as each may be large.
+    pub reading: Arc<Semaphore>,
 }
 
 impl AppState {
@@ -50,6 +56,7 @@ impl AppState {
             reference: Arc::new(speedmatrix_shared::sample::reference()),
             targets: targets.into(),
             hosts: Arc::new(hosts),
+            reading: Arc::new(Semaphore::new(1)),
         }
     }
 }
@@ -59,11 +66,14 @@ pub fn app(state: AppState) -> Router {
     let api = Router::new()
         .route(path::INFO, get(runs::info))
         .route(path::RUNS, get(runs::list).post(runs::start))
-        .route(path::RUN, get(runs::state))
+        .route(path::RUN, get(runs::state).patch(labels::change).delete(labels::delete))
         .route(path::LIVE, get(live::upgrade))
         .route(path::STOP, post(runs::stop))
         .route(path::EXPORT, get(export::file))
         .route(path::PROBE, post(runs::probe))
+        .route(path::LABELS, get(labels::labels))
+        .route(path::RESTORE, post(labels::restore))
+        .route(path::IMPORT, post(import::file).layer(DefaultBodyLimit::max(MAX_FILE_BYTES)))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(fixed_header(header::CACHE_CONTROL, "no-store"));
     api.fallback_service(assets::page())

@@ -6,6 +6,8 @@ mod captures;
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod labels;
+#[cfg(test)]
 mod manner;
 #[cfg(test)]
 mod raw;
@@ -17,6 +19,8 @@ mod scenarios;
 mod server;
 #[cfg(test)]
 mod store;
+#[cfg(test)]
+mod store_labels;
 #[cfg(test)]
 mod stream;
 #[cfg(test)]

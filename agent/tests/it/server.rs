@@ -31,15 +31,15 @@ const REFERENCE_ROW: &str =
     "| Sustained decode | 8K | 1 | Valid | 223.5 | 222.3 | 92 ms | 4.5 ms | 1.0 | 1 | 6,702 | 30.0 s |";
 
 /// An agent with a simulated server beside it.
-struct Agent {
+pub(crate) struct Agent {
     app: Router,
-    runs: Arc<Runs>,
+    pub(crate) runs: Arc<Runs>,
     address: SocketAddr,
     simulator: SimThread,
     _folder: TempDir,
 }
 
-async fn agent() -> Agent {
+pub(crate) async fn agent() -> Agent {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("runs.sqlite3"), Access::Serve).await.unwrap();
     let simulator = tokio::task::spawn_blocking(|| {
@@ -58,40 +58,40 @@ async fn agent() -> Agent {
 }
 
 /// An answer that was read to its end.
-struct Answer {
-    status: StatusCode,
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
     headers: axum::http::HeaderMap,
-    body: String,
+    pub(crate) body: String,
 }
 
 impl Answer {
-    fn json<T: serde::de::DeserializeOwned>(&self) -> T {
+    pub(crate) fn json<T: serde::de::DeserializeOwned>(&self) -> T {
         serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.body))
     }
 
-    fn header(&self, name: header::HeaderName) -> &str {
+    pub(crate) fn header(&self, name: header::HeaderName) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 }
 
 impl Agent {
-    async fn ask(&self, mut request: Request<Body>) -> Answer {
+    pub(crate) async fn ask(&self, mut request: Request<Body>) -> Answer {
         request.headers_mut().entry(header::HOST).or_insert(header::HeaderValue::from_static("localhost:7878"));
         let (head, body) = self.app.clone().oneshot(request).await.unwrap().into_parts();
         let body = String::from_utf8(body.collect().await.unwrap().to_bytes().into()).unwrap();
         Answer { status: head.status, headers: head.headers, body }
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> Answer {
         self.ask(Request::get(path).body(Body::empty()).unwrap()).await
     }
 
-    async fn post(&self, path: &str, json: impl Into<String>) -> Answer {
+    pub(crate) async fn post(&self, path: &str, json: impl Into<String>) -> Answer {
         let request = Request::post(path).header(header::CONTENT_TYPE, "application/json");
         self.ask(request.body(Body::from(json.into())).unwrap()).await
     }
 
-    fn plan(&self) -> PlanDraft {
+    pub(crate) fn plan(&self) -> PlanDraft {
         PlanDraft {
             target: self.simulator.base_url(),
             contexts: "1K,2K".into(),
@@ -102,14 +102,14 @@ impl Agent {
         }
     }
 
-    async fn start(&self, plan: PlanDraft) -> RunId {
+    pub(crate) async fn start(&self, plan: PlanDraft) -> RunId {
         let body = serde_json::to_string(&StartRun { plan, api_key: None }).unwrap();
         let answer = self.post(path::RUNS, body).await;
         assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.body);
         answer.json::<Started>().id
     }
 
-    async fn state(&self, run: &RunId) -> RunState {
+    pub(crate) async fn state(&self, run: &RunId) -> RunState {
         self.get(&path::of(path::RUN, run)).await.json()
     }
 
