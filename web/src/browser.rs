@@ -29,6 +29,19 @@ pub fn focus_content() {
     }
 }
 
+/// Where the element that had the focus is gone, the page's content gets it.
+pub fn rescue_focus() {
+    let body = document().body().map(web_sys::Element::from);
+    if document().active_element().is_none_or(|active| Some(active) == body) {
+        focus_content();
+    }
+}
+
+/// Wall time on this machine, milliseconds since 1970 UTC.
+pub fn unix_ms() -> u64 {
+    js_sys::Date::now() as u64
+}
+
 /// Sets the page's title: `PAGE · Speedmatrix`.
 pub fn set_title(page: &str) {
     document().set_title(&format!("{page} · Speedmatrix"));

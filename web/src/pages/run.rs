@@ -18,6 +18,7 @@ use crate::{
         facts::{Cards, Findings},
         live::{LivePart, Log},
         measurements::MeasurementsSection,
+        notes::{OwnNotes, RunLabels},
         notice::{Loading, Notice, Weight},
         prefill::PrefillSection,
         run_head::RunHead,
@@ -135,7 +136,8 @@ impl Order {
 fn Report(run: LiveRun) -> impl IntoView {
     let query = use_query_map();
     let shown = Memo::new(move |_| query.with(|query| RunView::read(|key| query.get(key))));
-    Effect::new(move |_| browser::set_title(&run.state.with(RunState::title)));
+    let labels = RunLabels::provide(run.state.with_untracked(|state| state.id.clone()));
+    Effect::new(move |_| browser::set_title(&run.state.with(|state| labels.name(state))));
     let order = run.state.with_untracked(Order::of);
     let overview = move || {
         view! {
@@ -211,6 +213,7 @@ fn Notes() -> impl IntoView {
     view! {
         <section id="notes" aria-labelledby="notes-title">
             <div class="section-head"><h2 id="notes-title">"Notes"</h2></div>
+            <OwnNotes/>
             <div class="panel pad prose">
                 <p><b>"Requests queued: "</b>"the server could not run all requests at once, so some waited in a queue."</p>
                 <p>
