@@ -80,14 +80,10 @@ pub fn RunMenu(
         }
         _ => {}
     };
-    // The first action takes the focus once it is there.
-    Effect::new(move |_| {
-        if open.get() {
-            request_animation_frame(move || move_focus(place, "Home"));
-        }
-    });
+    // As the run is when the menu opens: what changes meanwhile must not take the focus away.
     let items = move || {
-        let run = run.get().filter(|_| open.get())?;
+        let run = open.get().then(|| run.get_untracked()).flatten()?;
+        request_animation_frame(move || move_focus(place, "Home"));
         Some(view! { <ul>{actions(run, list, editing, open)}</ul> })
     };
     view! {
