@@ -5,4 +5,6 @@ mod looks;
 mod reference;
 mod rig;
 mod run;
+mod runs;
+mod runs_looks;
 mod setup;
