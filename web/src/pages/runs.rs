@@ -101,7 +101,7 @@ fn ShowMore(limit: RwSignal<usize>, hidden: Memo<usize>) -> impl IntoView {
     }
 }
 
-/// A run that was brought back is looked up at once, and the focus goes to it.
+/// A run that was brought back is looked up at once, and the focus goes to it if nobody needs it elsewhere.
 fn come_back(list: RunList) {
     let restored = list.bin.restored;
     Effect::new(move |before: Option<()>| {
@@ -112,7 +112,7 @@ fn come_back(list: RunList) {
                 if list.look().await.is_ok() {
                     let name = list.run(&id).map(|run| run.name().to_owned()).unwrap_or_default();
                     list.said.set(format!("{name} is back."));
-                    request_animation_frame(move || browser::focus(&button_id(&id)));
+                    request_animation_frame(move || browser::focus_if_free(&button_id(&id)));
                 }
             });
         }

@@ -98,12 +98,10 @@ pub fn OwnNotes() -> impl IntoView {
             </div>
         })
     };
+    // How saving goes must not draw the field anew: that would break off the saving.
+    let is_closed = Memo::new(move |_| writing.with(|writing| *writing == Writing::No));
     let body = move || {
-        if writing.with(|writing| *writing == Writing::No) {
-            shown().into_any()
-        } else {
-            view! { <Write editor/> }.into_any()
-        }
+        if is_closed.get() { shown().into_any() } else { view! { <Write editor/> }.into_any() }
     };
     is_own.then(|| view! { <div class="panel pad own-notes" data-testid="own-notes">{body}</div> })
 }

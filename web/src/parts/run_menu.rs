@@ -128,7 +128,8 @@ fn close_when_left(open: RwSignal<bool>, place: NodeRef<html::Div>) {
 
 fn move_focus(place: NodeRef<html::Div>, key: &str) {
     let Some(place) = place.get_untracked() else { return };
-    let Ok(found) = place.query_selector_all("ul a, ul button:not([disabled])") else { return };
+    // From the menu's own list on: the cards stand in a list, too.
+    let Ok(found) = place.query_selector_all(":scope > ul a, :scope > ul button:not([disabled])") else { return };
     let items: Vec<web_sys::HtmlElement> =
         (0..found.length()).filter_map(|at| found.get(at)?.dyn_into().ok()).collect();
     let active = document().active_element();
@@ -179,13 +180,18 @@ fn pin_action(run: &RunSummary, list: RunList, open: RwSignal<bool>) -> impl Int
     let pin = move |_| {
         open.set(false);
         let (id, now, name) = (id.clone(), now.clone(), name.clone());
-        leptos::task::spawn_local_scoped_with_cancellation(async move {
-            match labels::pin(&id, &now).await {
+        // The menu goes with the press: this must not go with it.
+        leptos::task::spawn_local(async move {
+            let pinned = labels::pin(&id, &now).await;
+            if list.said.is_disposed() {
+                return;
+            }
+            match pinned {
                 Ok(labels) => {
                     let word = if labels.pinned { "pinned to the top" } else { "no longer pinned" };
                     list.relabelled(&id, labels);
                     list.said.set(format!("{name} is {word}."));
-                    request_animation_frame(move || browser::focus(&button_id(&id)));
+                    request_animation_frame(move || browser::focus_if_free(&button_id(&id)));
                 }
                 Err(SaveError::Changed(_)) => list.trouble.set(Some(format!("{name} was not pinned: try again."))),
                 Err(SaveError::Other(text)) => list.trouble.set(Some(format!("{name} was not pinned: {text}."))),
