@@ -167,13 +167,21 @@ fn has_words(run: &RunSummary, text: &str) -> bool {
 
 /// Running runs first, then pinned ones, then the newest; the sample last.
 pub fn arranged(mut runs: Vec<RunSummary>) -> Vec<RunSummary> {
-    runs.sort_by_key(|run| match () {
-        () if run.status == RunStatus::Running => 0_u8,
-        () if run.labels.pinned => 1,
-        () if run.id.as_str() == RunId::REFERENCE => 3,
-        () => 2,
-    });
+    runs.sort_by_key(place);
     runs
+}
+
+/// Where a run stands among the others; runs of one place keep the agent's order.
+fn place(run: &RunSummary) -> u8 {
+    if run.status == RunStatus::Running {
+        0
+    } else if run.labels.pinned {
+        1
+    } else if run.id.as_str() == RunId::REFERENCE {
+        3
+    } else {
+        2
+    }
 }
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ pub fn RunMenu(
     let items = move || {
         let run = open.get().then(|| run.get_untracked()).flatten()?;
         request_animation_frame(move || move_focus(place, "Home"));
-        Some(view! { <ul>{actions(run, list, editing, open)}</ul> })
+        Some(view! { <ul>{actions(&run, list, editing, open)}</ul> })
     };
     view! {
         <div class="menu" node_ref=place on:keydown=keys>
@@ -147,7 +147,7 @@ fn move_focus(place: NodeRef<html::Div>, key: &str) {
 }
 
 fn actions(
-    run: RunSummary,
+    run: &RunSummary,
     list: RunList,
     editing: RwSignal<Option<Editing>>,
     open: RwSignal<bool>,
@@ -164,13 +164,13 @@ fn actions(
         is_own.then(|| view! { <li><button type="button" data-testid=testid on:click=edit>{words}</button></li> })
     };
     view! {
-        {is_own.then(|| pin_action(&run, list, open))}
+        {is_own.then(|| pin_action(run, list, open))}
         {edit("Rename…", "rename", Label::Name)}
         {edit("Tags…", "edit-tags", Label::Tags)}
         {edit("Notes…", "edit-notes", Label::Notes)}
         <li><a href=format!("/new?from={}", run.id) data-testid="duplicate">"Set up with this plan"</a></li>
         <li><a href=file rel="external" download data-testid="export-run">"Export as JSON"</a></li>
-        {is_own.then(|| delete_action(&run, list, open))}
+        {is_own.then(|| delete_action(run, list, open))}
     }
 }
 
