@@ -138,7 +138,7 @@ fn move_focus(place: NodeRef<html::Div>, key: &str) {
     let next = match (key, at) {
         ("ArrowDown", Some(at)) if at < last => at + 1,
         ("ArrowUp", Some(at)) if at > 0 => at - 1,
-        ("End", _) | ("ArrowUp", _) => last,
+        ("End" | "ArrowUp", _) => last,
         _ => 0,
     };
     if let Some(item) = items.get(next) {
