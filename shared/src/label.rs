@@ -160,8 +160,8 @@ mod tests {
 
     use super::*;
 
-    fn check(patch: LabelPatch) -> String {
-        match Labels::default().changed(&patch) {
+    fn check(patch: &LabelPatch) -> String {
+        match Labels::default().changed(patch) {
             Ok(labels) => serde_json::to_string(&labels).unwrap(),
             Err(error) => error.to_string(),
         }
@@ -169,12 +169,12 @@ mod tests {
 
     #[test]
     fn labels_are_kept_tidy_and_bounded() {
-        let title = |text: &str| check(LabelPatch { title: Some(text.into()), ..LabelPatch::default() });
+        let title = |text: &str| check(&LabelPatch { title: Some(text.into()), ..LabelPatch::default() });
         let tags = |texts: &[&str]| {
             let tags = texts.iter().map(|&text| text.into()).collect();
-            check(LabelPatch { tags: Some(tags), ..LabelPatch::default() })
+            check(&LabelPatch { tags: Some(tags), ..LabelPatch::default() })
         };
-        let notes = |text: &str| check(LabelPatch { notes: Some(text.into()), ..LabelPatch::default() });
+        let notes = |text: &str| check(&LabelPatch { notes: Some(text.into()), ..LabelPatch::default() });
         let many: Vec<String> = (0..51).map(|n| n.to_string()).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         let lines = [
@@ -186,8 +186,8 @@ mod tests {
             tags(&["x".repeat(101).as_str()]),
             notes("<b>bold</b>\r\n\tkept\u{0}  \n\n"),
             notes(&"é".repeat(MAX_TEXT_CHARS + 1)),
-            check(LabelPatch { pinned: Some(true), ..LabelPatch::default() }),
-            check(LabelPatch::default()),
+            check(&LabelPatch { pinned: Some(true), ..LabelPatch::default() }),
+            check(&LabelPatch::default()),
         ];
         insta::assert_snapshot!(lines.join("\n"), @r#"
         {"revision":1,"title":"Driver 570 after reboot","pinned":false}
