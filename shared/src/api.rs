@@ -6,6 +6,7 @@ use crate::{
     event::{Envelope, Origin},
     gauge::Gauge,
     id::RunId,
+    label::Labels,
     plan::{FieldError, PlanDraft},
     state::{RunState, RunStatus},
     target::TargetFacts,
@@ -20,7 +21,8 @@ pub mod path {
     pub const INFO: &str = "/api/v1/info";
     /// GET: list of [`super::RunSummary`], running first, then newest first; POST [`super::StartRun`]: [`super::Started`].
     pub const RUNS: &str = "/api/v1/runs";
-    /// GET: the run's [`super::RunState`].
+    /// GET: the run's [`super::RunState`]; PATCH [`crate::label::LabelPatch`]: the new [`super::Labels`]; DELETE: the run
+    /// is gone from the list, and from the store after [`super::UNDO_SECS`].
     pub const RUN: &str = "/api/v1/runs/{id}";
     /// WebSocket: [`super::ServerMessage`]s.
     pub const LIVE: &str = "/api/v1/runs/{id}/live";
@@ -36,6 +38,12 @@ pub mod path {
     pub const CELL: &str = "/api/v1/runs/{id}/cells/{cell}";
     /// GET: its requests, [`crate::detail::requests::Columns`].
     pub const REQUESTS: &str = "/api/v1/runs/{id}/cells/{cell}/requests";
+    /// GET: the run's [`super::Labels`].
+    pub const LABELS: &str = "/api/v1/runs/{id}/labels";
+    /// POST: takes a deletion back.
+    pub const RESTORE: &str = "/api/v1/runs/{id}/restore";
+    /// POST the bytes of a file, with its name as `?name=`: [`super::Imported`].
+    pub const IMPORT: &str = "/api/v1/import";
 
     /// A path with its run filled in.
     pub fn of(template: &str, id: &crate::id::RunId) -> String {
@@ -47,6 +55,9 @@ pub mod path {
         of(template, id).replace("{cell}", &cell.to_string())
     }
 }
+
+/// How long a deleted run can be brought back, seconds.
+pub const UNDO_SECS: u32 = 10;
 
 /// A server that the agent knows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -99,6 +110,25 @@ pub struct RunSummary {
     pub headline: Headline,
     /// Decode rows (contexts ascending) of total tok/s by concurrency ascending, for the mini heat map.
     pub mini: Vec<Vec<Option<f64>>>,
+    /// The model, as far as known.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// Name of one GPU.
+    #[serde(default)]
+    pub gpu: Option<String>,
+    /// The engine's name alone.
+    #[serde(default)]
+    pub engine_name: Option<String>,
+    /// What people added.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
+}
+
+impl RunSummary {
+    /// The name that people gave it, or its own title.
+    pub fn name(&self) -> &str {
+        self.labels.title.as_deref().unwrap_or(&self.title)
+    }
 }
 
 /// The numbers people look for first.
@@ -165,6 +195,20 @@ pub struct Problem {
     /// For an invalid plan: every error at its field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldError>,
+    /// For a change that came too late (`labels_changed`): what is there now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Box<Labels>>,
+}
+
+/// A file became a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Imported {
+    /// Its id here.
+    pub id: RunId,
+    /// Its name.
+    pub name: String,
+    /// Whether this very run was here already; then nothing was stored.
+    pub known: bool,
 }
 
 /// What the live socket tells. First `Hello`, then `Snapshot`, then events after it and gauges.

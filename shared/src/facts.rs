@@ -8,6 +8,7 @@ use crate::{
     gpu::GpuMemory,
     host::{machine_facts, process_facts},
     id::{CellId, Phase},
+    label::Labels,
     metric,
     plan::{Arrivals, CheckClient, Load, Prefill, PromptMode, Questions, Repeats, Sampling},
     state::{Cell, CellState, RunState},
@@ -303,7 +304,17 @@ pub fn summary(state: &RunState) -> RunSummary {
         flagged: state.cells.iter().filter(flagged).count(),
         headline: headline(state),
         mini: mini(state),
+        model: model(state),
+        gpu: state.facts.as_ref().and_then(|facts| facts.hardware.gpu.clone()),
+        engine_name: state.facts.as_ref().and_then(|facts| facts.engine.engine.clone()),
+        labels: Labels::default(),
     }
+}
+
+fn model(state: &RunState) -> Option<String> {
+    let facts = state.facts.as_ref();
+    let found = facts.and_then(|facts| facts.model.clone().or_else(|| facts.served_model.clone()));
+    found.or_else(|| state.plan.model().map(ToOwned::to_owned))
 }
 
 fn mini(state: &RunState) -> Vec<Vec<Option<f64>>> {
@@ -380,5 +391,7 @@ mod tests {
         assert_eq!(line.engine, "vllm · 0.25.0 · MXFP4+FP8");
         assert_eq!((line.mini.len(), line.mini[3][7]), (8, Some(4_201.1)));
         assert_eq!(line.headline.shortest_ttft_s, Some(0.092));
+        assert_eq!(line.model.as_deref(), Some("deepseek-ai/DeepSeek-V4-Flash-DSpark"));
+        assert_eq!((line.gpu.as_deref(), line.engine_name.as_deref()), (Some("H200 NVL"), Some("vllm")));
     }
 }

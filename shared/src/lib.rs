@@ -14,6 +14,8 @@ pub mod gauge;
 pub mod gpu;
 pub mod host;
 pub mod id;
+pub mod import;
+pub mod label;
 pub mod metric;
 pub mod plan;
 pub mod raw;

@@ -11,8 +11,9 @@ use speedmatrix_shared::api::{self, Info};
 use crate::{
     browser,
     fetch::{self, FetchError},
+    labels::Bin,
     pages::{missing::MissingPage, run::RunPage, runs::RunsPage, setup::SetupPage},
-    parts::{keys::Keys, top_bar::TopBar},
+    parts::{keys::Keys, top_bar::TopBar, undo::UndoBar},
     shell::{Conn, Shell},
     theme,
 };
@@ -22,6 +23,7 @@ use crate::{
 pub fn App() -> impl IntoView {
     let shell = Shell::opening();
     provide_context(shell);
+    provide_context(Bin::new());
     theme::follow(shell.theme);
     leptos::task::spawn_local_scoped_with_cancellation(greet(shell));
     view! {
@@ -37,6 +39,7 @@ pub fn App() -> impl IntoView {
             </main>
             <FocusFollows/>
             <Keys/>
+            <UndoBar/>
         </Router>
     }
 }

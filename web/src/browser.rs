@@ -29,6 +29,30 @@ pub fn focus_content() {
     }
 }
 
+/// Whether nobody works anywhere: the element that had the focus is gone, or it is the page's content as a whole.
+fn is_focus_free() -> bool {
+    document().active_element().is_none_or(|active| active.tag_name() == "BODY" || active.id() == "main")
+}
+
+/// Moves the focus to the element with this id, unless a person has gone on to another one meanwhile.
+pub fn focus_if_free(id: &str) {
+    if is_focus_free() {
+        focus(id);
+    }
+}
+
+/// Where the element that had the focus is gone, the page's content gets it.
+pub fn rescue_focus() {
+    if is_focus_free() {
+        focus_content();
+    }
+}
+
+/// Wall time on this machine, milliseconds since 1970 UTC.
+pub fn unix_ms() -> u64 {
+    js_sys::Date::now() as u64
+}
+
 /// Sets the page's title: `PAGE · Speedmatrix`.
 pub fn set_title(page: &str) {
     document().set_title(&format!("{page} · Speedmatrix"));

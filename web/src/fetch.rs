@@ -1,6 +1,6 @@
 //! Requests to the agent. Commands are HTTP; what went wrong comes back as a [`Problem`].
 
-use gloo_net::http::{Request, Response};
+use gloo_net::http::{Request, RequestBuilder, Response};
 use serde::{Serialize, de::DeserializeOwned};
 use speedmatrix_shared::api::Problem;
 
@@ -50,11 +50,29 @@ pub async fn order(path: &str, body: &impl Serialize) -> Result<(), FetchError> 
     if answer.ok() { Ok(()) } else { Err(refusal(answer).await) }
 }
 
-async fn send(path: &str, body: &impl Serialize) -> Result<Response, FetchError> {
+/// PATCH `body` to `path`.
+pub async fn patch<T: DeserializeOwned>(path: &str, body: &impl Serialize) -> Result<T, FetchError> {
+    sent(with_json(Request::patch(path), body)).await
+}
+
+/// DELETE `path`.
+pub async fn delete(path: &str) -> Result<(), FetchError> {
+    let answer = Request::delete(path).send().await.map_err(|_no_answer| FetchError::Unreachable)?;
+    if answer.ok() { Ok(()) } else { Err(refusal(answer).await) }
+}
+
+/// Sends a request and reads its answer.
+pub async fn sent<T: DeserializeOwned>(request: Request) -> Result<T, FetchError> {
+    read(request.send().await.map_err(|_no_answer| FetchError::Unreachable)?).await
+}
+
+fn with_json(request: RequestBuilder, body: &impl Serialize) -> Request {
     let text = serde_json::to_string(body).expect("bodies of the API are plain data");
-    let request = Request::post(path).header("content-type", "application/json").body(text);
-    let request = request.expect("a text is a valid body");
-    request.send().await.map_err(|_no_answer| FetchError::Unreachable)
+    request.header("content-type", "application/json").body(text).expect("a text is a valid body")
+}
+
+async fn send(path: &str, body: &impl Serialize) -> Result<Response, FetchError> {
+    with_json(Request::post(path), body).send().await.map_err(|_no_answer| FetchError::Unreachable)
 }
 
 async fn read<T: DeserializeOwned>(answer: Response) -> Result<T, FetchError> {

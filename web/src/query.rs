@@ -122,7 +122,8 @@ pub fn draft_query(draft: &PlanDraft) -> String {
     joined(&pairs)
 }
 
-fn joined(pairs: &[(&str, &str)]) -> String {
+/// A query of names and values, with its question mark; empty for none.
+pub fn joined(pairs: &[(&str, &str)]) -> String {
     let pairs: Vec<String> = pairs.iter().map(|(key, value)| format!("{key}={}", encode(value))).collect();
     if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
 }

@@ -6,9 +6,10 @@ use directories::ProjectDirs;
 use speedmatrix_shared::{
     api::RunSummary,
     event::{Origin, RunOutcome},
-    export::render,
+    export::render_labelled,
     format,
     id::RunId,
+    label::Labels,
     sample,
     state::RunStatus,
 };
@@ -64,7 +65,7 @@ fn line(run: &RunSummary) -> String {
         None => String::new(),
     };
     // A name is foreign text: it must not break the line or speak to the terminal.
-    let title = printable(&run.title);
+    let title = printable(run.name());
     let reason = match &run.status {
         RunStatus::Ended { outcome: RunOutcome::Failed { reason } } => format!("  ({})", printable(reason)),
         _ => String::new(),
@@ -75,12 +76,13 @@ fn line(run: &RunSummary) -> String {
 
 pub(super) async fn export(args: ExportArgs, terminal: &mut Terminal) -> Result<Exit, CliError> {
     let id: RunId = args.run.parse().map_err(|e| CliError::Usage(format!("{e}")))?;
-    let run = if id.as_str() == RunId::REFERENCE {
-        sample::reference()
+    let (run, labels) = if id.as_str() == RunId::REFERENCE {
+        (sample::reference(), Labels::default())
     } else {
-        Store::open(&args.store.path()?, Access::Read).await?.load(&id).await?
+        let store = Store::open(&args.store.path()?, Access::Read).await?;
+        (store.load(&id).await?, store.labels(&id).await?)
     };
-    let text = render(&run, args.format);
+    let text = render_labelled(&run, &labels, args.format);
     let Some(path) = args.output else {
         terminal.line(text.trim_end_matches('\n'))?;
         return Ok(Exit::Done);

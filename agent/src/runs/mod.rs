@@ -1,5 +1,6 @@
 //! Where measuring and telling meet: starts runs, stops them, and gives each listener its feed.
 
+mod labels;
 mod measure;
 
 use std::{

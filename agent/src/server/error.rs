@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use speedmatrix_shared::{
     api::Problem,
     id::IdError,
+    label::Labels,
     plan::{Field, FieldError},
 };
 
@@ -27,18 +28,19 @@ pub(super) struct Refusal {
     status: StatusCode,
     detail: String,
     fields: Vec<FieldError>,
+    labels: Option<Box<Labels>>,
 }
 
 impl Refusal {
     pub(super) fn new(status: StatusCode, code: &'static str, detail: impl Display) -> Self {
-        Self { code, status, detail: detail.to_string(), fields: Vec::new() }
+        Self { code, status, detail: detail.to_string(), fields: Vec::new(), labels: None }
     }
 }
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let Self { code, status, detail, fields } = self;
-        let problem = Problem { code: code.into(), status: status.as_u16(), detail, fields };
+        let Self { code, status, detail, fields, labels } = self;
+        let problem = Problem { code: code.into(), status: status.as_u16(), detail, fields, labels };
         (status, [(header::CONTENT_TYPE, "application/problem+json")], Json(problem)).into_response()
     }
 }
@@ -53,6 +55,12 @@ impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
         let (status, code) = match &error {
             StoreError::NoSuchRun(_) => (StatusCode::NOT_FOUND, "not_found"),
+            StoreError::Running(_) => (StatusCode::CONFLICT, "run_running"),
+            StoreError::Label(_) => (StatusCode::UNPROCESSABLE_ENTITY, "label_invalid"),
+            StoreError::LabelsChanged { now, .. } => {
+                let labels = Some(now.clone());
+                return Self { labels, ..Self::new(StatusCode::CONFLICT, "labels_changed", error) };
+            }
             StoreError::DamagedRun { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "run_damaged"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "store_failed"),
         };

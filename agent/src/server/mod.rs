@@ -5,6 +5,8 @@ mod cells;
 mod error;
 mod export;
 mod guard;
+mod import;
+mod labels;
 mod live;
 mod runs;
 
@@ -19,6 +21,7 @@ use axum::{
 };
 use speedmatrix_shared::{
     api::{SavedTarget, path},
+    import::MAX_BYTES as MAX_FILE_BYTES,
     state::RunState,
 };
 use tokio::sync::Semaphore;
@@ -44,6 +47,8 @@ pub struct AppState {
     pub hosts: Arc<AllowedHosts>,
     /// Places for those who look at a cell's record.
     looks: Arc<Semaphore>,
+    /// Files are read one at a time, as each may be large.
+    pub reading: Arc<Semaphore>,
 }
 
 impl AppState {
@@ -55,6 +60,7 @@ impl AppState {
             targets: targets.into(),
             hosts: Arc::new(hosts),
             looks: Arc::new(Semaphore::new(cells::AT_ONCE)),
+            reading: Arc::new(Semaphore::new(1)),
         }
     }
 }
@@ -69,12 +75,15 @@ pub fn app(state: AppState) -> Router {
     let api = Router::new()
         .route(path::INFO, get(runs::info))
         .route(path::RUNS, get(runs::list).post(runs::start))
-        .route(path::RUN, get(runs::state))
+        .route(path::RUN, get(runs::state).patch(labels::change).delete(labels::delete))
         .route(path::LIVE, get(live::upgrade))
         .route(path::STOP, post(runs::stop))
         .route(path::STEER, post(runs::steer))
         .route(path::EXPORT, get(export::file))
         .route(path::PROBE, post(runs::probe))
+        .route(path::LABELS, get(labels::labels))
+        .route(path::RESTORE, post(labels::restore))
+        .route(path::IMPORT, post(import::file).layer(DefaultBodyLimit::max(MAX_FILE_BYTES)))
         .merge(records)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(fixed_header(header::CACHE_CONTROL, "no-store"));

@@ -9,9 +9,8 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, Transaction, params};
+use rusqlite::{Connection, OpenFlags, Row, Transaction, params};
 use speedmatrix_shared::{
-    api::{Headline, RunSummary},
     event::{Envelope, RunEvent, RunOutcome},
     facts::summary as summary_of,
     id::{CellId, RunId},
@@ -79,6 +78,10 @@ impl Database {
         let mut database =
             Self { connection, path: path.to_owned(), access, writing: BTreeMap::new(), _serving: serving };
         database.end_dead_runs()?;
+        if access == Access::Serve {
+            // Nobody is left who could take these deletions back.
+            database.remove_deleted(u64::MAX)?;
+        }
         Ok(database)
     }
 
@@ -157,41 +160,25 @@ impl Database {
         &self.path
     }
 
+    pub(super) const fn access(&self) -> Access {
+        self.access
+    }
+
+    /// Does several things together or not at all.
+    pub(super) fn change(
+        &mut self,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
+    ) -> Result<(), StoreError> {
+        let done = self.connection.transaction().and_then(|change| {
+            work(&change)?;
+            change.commit()
+        });
+        done.map_err(|e| explain(&self.path, e))
+    }
+
     fn lock_run(&self, run: &RunId) -> Result<Lock, StoreError> {
         let lock = Lock::take(lock::of_run(&self.path, run)).map_err(|source| unopened(&self.path, source))?;
         lock.ok_or_else(|| refused(run, "another process measures it"))
-    }
-
-    pub(super) fn list(&mut self) -> Result<Vec<RunSummary>, StoreError> {
-        self.end_dead_runs()?;
-        let sql = "SELECT id, started_unix_ms, summary, damage FROM runs ORDER BY ended, started_unix_ms DESC, id DESC";
-        let read = |row: &Row<'_>| {
-            let listed: (String, i64, String, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
-            Ok(listed)
-        };
-        let rows: Vec<_> = self
-            .connection
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.query_map([], read)?.collect())
-            .map_err(|e| explain(&self.path, e))?;
-        Ok(rows.into_iter().filter_map(|row| self.listed(row)).collect())
-    }
-
-    /// A line of the list. A summary that can't be read is made again from the events.
-    fn listed(&self, (id, started, summary, damage): (String, i64, String, Option<String>)) -> Option<RunSummary> {
-        // A name that is none can't be asked for either, so the run is not shown.
-        let id: RunId = id.parse().ok()?;
-        let started_unix_ms = u64::try_from(started).unwrap_or(0);
-        if let Some(detail) = damage {
-            return Some(damaged_line(id, started_unix_ms, detail));
-        }
-        match serde_json::from_str(&summary) {
-            Ok(summary) => Some(summary),
-            Err(_) => Some(match self.load(&id) {
-                Ok(state) => summary_of(&state),
-                Err(error) => damaged_line(id, started_unix_ms, error.to_string()),
-            }),
-        }
     }
 
     pub(super) fn load(&self, run: &RunId) -> Result<RunState, StoreError> {
@@ -209,13 +196,7 @@ impl Database {
     }
 
     pub(super) fn events_from(&self, run: &RunId, from_seq: u64) -> Result<Vec<Envelope>, StoreError> {
-        let explain = |e| explain(&self.path, e);
-        let known: Option<i64> = self
-            .connection
-            .query_row("SELECT 1 FROM runs WHERE id = ?1", [run.as_str()], |row| row.get(0))
-            .optional()
-            .map_err(explain)?;
-        if known.is_none() {
+        if !self.is_shown(run)? {
             return Err(StoreError::NoSuchRun(run.clone()));
         }
         let sql = "SELECT seq, at, CASE WHEN length(json) <= ?3 THEN json END FROM events \
@@ -232,12 +213,12 @@ impl Database {
                     .query_map(params![run.as_str(), whole(from_seq), whole(MAX_EVENT_BYTES as u64)], read)?
                     .collect()
             })
-            .map_err(explain)?;
+            .map_err(|e| explain(&self.path, e))?;
         rows.into_iter().map(|row| envelope(run, row)).collect()
     }
 
     /// Ends the runs whose process is gone; only the agent that serves the store may say so.
-    fn end_dead_runs(&mut self) -> Result<(), StoreError> {
+    pub(super) fn end_dead_runs(&mut self) -> Result<(), StoreError> {
         if self.access != Access::Serve {
             return Ok(());
         }
@@ -272,27 +253,38 @@ impl Database {
 
 /// An event to be written, and what belongs to it.
 #[derive(Debug, Clone, Copy)]
-struct Entry<'a> {
-    envelope: &'a Envelope,
+pub(super) struct Entry<'a> {
+    pub(super) envelope: &'a Envelope,
     /// The event as it is stored.
-    json: &'a str,
+    pub(super) json: &'a str,
     /// Beside a finished cell: what its result was computed from.
-    raw: Option<&'a [u8]>,
+    pub(super) raw: Option<&'a [u8]>,
 }
 
 fn write(connection: &mut Connection, state: &RunState, entry: Entry<'_>) -> rusqlite::Result<()> {
-    let Entry { envelope, json, raw } = entry;
+    let change = connection.transaction()?;
+    write_run(&change, state)?;
+    write_event(&change, &state.id, entry)?;
+    change.commit()
+}
+
+/// The run's line in the list.
+pub(super) fn write_run(change: &Transaction<'_>, state: &RunState) -> rusqlite::Result<()> {
     let summary = summary_of(state);
     let summary = serde_json::to_string(&summary).map_err(|e| rusqlite::Error::ToSqlConversionFailure(e.into()))?;
     let ended = i64::from(state.status != RunStatus::Running);
-    let run = state.id.as_str();
-    let change = connection.transaction()?;
     change
         .prepare_cached(
             "INSERT INTO runs (id, started_unix_ms, ended, summary) VALUES (?1, ?2, ?3, ?4) \
              ON CONFLICT (id) DO UPDATE SET ended = excluded.ended, summary = excluded.summary",
         )?
-        .execute(params![run, whole(state.started_unix_ms), ended, summary])?;
+        .execute(params![state.id.as_str(), whole(state.started_unix_ms), ended, summary])
+        .map(drop)
+}
+
+pub(super) fn write_event(change: &Transaction<'_>, run: &RunId, entry: Entry<'_>) -> rusqlite::Result<()> {
+    let Entry { envelope, json, raw } = entry;
+    let run = run.as_str();
     change.prepare_cached("INSERT INTO events (run, seq, at, json) VALUES (?1, ?2, ?3, ?4)")?.execute(params![
         run,
         whole(envelope.seq),
@@ -300,12 +292,12 @@ fn write(connection: &mut Connection, state: &RunState, entry: Entry<'_>) -> rus
         json
     ])?;
     if let RunEvent::CellFinished { cell, result } = &envelope.event {
-        write_cell(&change, run, *cell, result)?;
+        write_cell(change, run, *cell, result)?;
         if let Some(bytes) = raw {
-            raw::write(&change, raw::Row { run, cell: *cell, seq: envelope.seq, rules: result.rules, bytes })?;
+            raw::write(change, raw::Row { run, cell: *cell, seq: envelope.seq, rules: result.rules, bytes })?;
         }
     }
-    change.commit()
+    Ok(())
 }
 
 fn write_cell(change: &Transaction<'_>, run: &str, cell: CellId, result: &CellResult) -> rusqlite::Result<()> {
@@ -336,24 +328,6 @@ fn envelope(run: &RunId, (seq, at, json): (i64, i64, Option<String>)) -> Result<
     Ok(Envelope { seq: positive(seq)?, at: Nanos(positive(at)?), event })
 }
 
-/// The line of a run that can't be read.
-fn damaged_line(id: RunId, started_unix_ms: u64, detail: String) -> RunSummary {
-    RunSummary {
-        id,
-        title: "Damaged record".into(),
-        engine: String::new(),
-        started_unix_ms,
-        elapsed_s: 0.0,
-        status: RunStatus::Ended { outcome: RunOutcome::Failed { reason: detail } },
-        origin: None,
-        cells_done: 0,
-        cells: 0,
-        flagged: 0,
-        headline: Headline::default(),
-        mini: Vec::new(),
-    }
-}
-
 /// A number as SQLite holds it. Numbers, sizes and times of runs stay far below 2^63.
 pub(super) fn whole(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
@@ -372,7 +346,7 @@ fn unopened(path: &Path, source: std::io::Error) -> StoreError {
     StoreError::Open { path: path.to_owned(), source }
 }
 
-fn refused(run: &RunId, detail: impl Display) -> StoreError {
+pub(super) fn refused(run: &RunId, detail: impl Display) -> StoreError {
     StoreError::Refused { run: run.clone(), detail: detail.to_string() }
 }
 

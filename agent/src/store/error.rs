@@ -3,7 +3,10 @@
 use std::{io, path::PathBuf};
 
 use rusqlite::ErrorCode;
-use speedmatrix_shared::id::{CellId, RunId};
+use speedmatrix_shared::{
+    id::{CellId, RunId},
+    label::{LabelError, Labels},
+};
 
 /// Why the store did not do what was asked. Nothing was overwritten.
 #[derive(Debug, thiserror::Error)]
@@ -107,6 +110,23 @@ pub enum StoreError {
         /// Why.
         detail: String,
     },
+    /// A run that is being measured can't be deleted.
+    #[error("run {0} is still being measured: stop it first, then delete it")]
+    Running(RunId),
+    /// Somebody else changed a run's labels first.
+    #[error("somebody else changed run {run} meanwhile: look at what is there now, then save again")]
+    LabelsChanged {
+        /// Which run.
+        run: RunId,
+        /// What is there now.
+        now: Box<Labels>,
+    },
+    /// A label that is not kept.
+    #[error(transparent)]
+    Label(#[from] LabelError),
+    /// A run of that name is there already.
+    #[error("there is a run {0} in the store already")]
+    Taken(RunId),
     /// The thread of the file could not be started.
     #[error("no thread for the store {path} ({source}): close other programs and try again")]
     Thread {

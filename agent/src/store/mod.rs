@@ -5,6 +5,9 @@
 
 mod database;
 mod error;
+mod import;
+mod labels;
+mod list;
 mod lock;
 mod raw;
 mod schema;
@@ -15,12 +18,14 @@ use speedmatrix_shared::{
     api::RunSummary,
     event::Envelope,
     id::{CellId, RunId},
+    label::{LabelPatch, Labels},
     state::RunState,
 };
 use tokio::sync::{mpsc, oneshot};
 
 use database::Database;
 pub use error::StoreError;
+pub use import::Foreign;
 pub use raw::RawKept;
 
 /// Calls that may wait for the file's thread; more wait at their caller.
@@ -113,6 +118,41 @@ impl Store {
     pub async fn events_from(&self, run: &RunId, from_seq: u64) -> Result<Vec<Envelope>, StoreError> {
         let run = run.clone();
         self.call(move |database| database.events_from(&run, from_seq)).await
+    }
+
+    /// What people added to a run.
+    pub async fn labels(&self, run: &RunId) -> Result<Labels, StoreError> {
+        let run = run.clone();
+        self.call(move |database| database.labels(&run)).await
+    }
+
+    /// Changes what people added to a run, unless somebody else did so since the patch was made.
+    pub async fn relabel(&self, run: &RunId, patch: LabelPatch) -> Result<Labels, StoreError> {
+        let run = run.clone();
+        self.call(move |database| database.relabel(&run, &patch)).await
+    }
+
+    /// Hides a run that is over; [`Store::remove_deleted`] removes it later.
+    pub async fn delete(&self, run: &RunId, at_unix_ms: u64) -> Result<(), StoreError> {
+        let run = run.clone();
+        self.call(move |database| database.delete(&run, at_unix_ms)).await
+    }
+
+    /// Takes a deletion back.
+    pub async fn restore(&self, run: &RunId) -> Result<(), StoreError> {
+        let run = run.clone();
+        self.call(move |database| database.restore(&run)).await
+    }
+
+    /// Removes for good what was deleted at `until_unix_ms` or before; says how many runs that were. An agent that
+    /// begins to serve the store removes all of them.
+    pub async fn remove_deleted(&self, until_unix_ms: u64) -> Result<usize, StoreError> {
+        self.call(move |database| database.remove_deleted(until_unix_ms)).await
+    }
+
+    /// Stores a run that was made elsewhere.
+    pub async fn import(&self, run: Foreign) -> Result<(), StoreError> {
+        self.call(move |database| database.import(&run)).await
     }
 
     async fn call<T: Send + 'static>(

@@ -13,7 +13,7 @@ use super::{
 const APPLICATION_ID: i64 = 0x5370_4d78;
 
 /// The schema of this version.
-pub(super) const KNOWN: i64 = 2;
+pub(super) const KNOWN: i64 = 3;
 
 /// Step n makes schema n + 1 out of schema n. A step that was released is never edited.
 const STEPS: [&str; KNOWN as usize] = [
@@ -57,6 +57,16 @@ const STEPS: [&str; KNOWN as usize] = [
         bytes BLOB    NOT NULL,
         PRIMARY KEY (run, cell)
     ) STRICT;
+    ",
+    // What people added to a run, as `shared::label` writes it, and when it was deleted. Lines of the list tell more than
+    // before: old ones are made again when they are first asked for.
+    "
+    CREATE TABLE labels (
+        run             TEXT    PRIMARY KEY REFERENCES runs (id),
+        json            TEXT    NOT NULL,
+        deleted_unix_ms INTEGER
+    ) STRICT;
+    UPDATE runs SET summary = '{}';
     ",
 ];
 

@@ -12,6 +12,8 @@ mod engines;
 #[cfg(test)]
 mod host;
 #[cfg(test)]
+mod labels;
+#[cfg(test)]
 mod manner;
 #[cfg(test)]
 mod raw;
@@ -34,6 +36,8 @@ mod spellings;
 mod steer;
 #[cfg(test)]
 mod store;
+#[cfg(test)]
+mod store_labels;
 #[cfg(test)]
 mod stream;
 #[cfg(test)]

@@ -69,13 +69,13 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.body))
     }
 
-    fn header(&self, name: header::HeaderName) -> &str {
+    pub(crate) fn header(&self, name: header::HeaderName) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 }
 
 impl Agent {
-    async fn ask(&self, mut request: Request<Body>) -> Answer {
+    pub(crate) async fn ask(&self, mut request: Request<Body>) -> Answer {
         request.headers_mut().entry(header::HOST).or_insert(header::HeaderValue::from_static("localhost:7878"));
         let (head, body) = self.app.clone().oneshot(request).await.unwrap().into_parts();
         let body = String::from_utf8(body.collect().await.unwrap().to_bytes().into()).unwrap();
@@ -86,7 +86,7 @@ impl Agent {
         self.ask(Request::get(path).body(Body::empty()).unwrap()).await
     }
 
-    async fn post(&self, path: &str, json: impl Into<String>) -> Answer {
+    pub(crate) async fn post(&self, path: &str, json: impl Into<String>) -> Answer {
         let request = Request::post(path).header(header::CONTENT_TYPE, "application/json");
         self.ask(request.body(Body::from(json.into())).unwrap()).await
     }
@@ -109,7 +109,7 @@ impl Agent {
         answer.json::<Started>().id
     }
 
-    async fn state(&self, run: &RunId) -> RunState {
+    pub(crate) async fn state(&self, run: &RunId) -> RunState {
         self.get(&path::of(path::RUN, run)).await.json()
     }
 

@@ -12,12 +12,12 @@ use speedmatrix_shared::{
 };
 use tempfile::TempDir;
 
-fn run(id: &str) -> RunId {
+pub(crate) fn run(id: &str) -> RunId {
     id.parse().unwrap()
 }
 
 /// The sample run's events, begun at another time.
-fn events(started: u64) -> Vec<Envelope> {
+pub(crate) fn events(started: u64) -> Vec<Envelope> {
     let mut events = sample::reference_events();
     if let RunEvent::RunStarted { started_unix_ms, .. } = &mut events[0].event {
         *started_unix_ms = started;
@@ -25,14 +25,14 @@ fn events(started: u64) -> Vec<Envelope> {
     events
 }
 
-async fn put(store: &Store, id: &str, events: Vec<Envelope>) {
+pub(crate) async fn put(store: &Store, id: &str, events: Vec<Envelope>) {
     for envelope in events {
         store.append(&run(id), envelope).await.unwrap();
     }
 }
 
 /// The files as they would be found if the power had gone now.
-fn after_power_loss(path: &Path, folder: &TempDir) -> std::path::PathBuf {
+pub(crate) fn after_power_loss(path: &Path, folder: &TempDir) -> std::path::PathBuf {
     let copy = folder.path().join("copy.sqlite3");
     for ending in ["", "-wal"] {
         let name = |path: &Path| format!("{}{ending}", path.display());
@@ -176,7 +176,7 @@ async fn a_file_that_is_none_of_ours_is_refused_and_left_alone() {
     insta::assert_snapshot!(sentences.join("\n"), @"
     the store FOLDER/runs.sqlite3 is damaged (file is not a database) and was left as it is: move it away, or choose another file with --store
     FOLDER/runs.sqlite3 is the database of another program: choose another file with --store
-    the store FOLDER/runs.sqlite3 was made by a newer Speedmatrix (schema 99, this one knows 2): update Speedmatrix, or choose another file with --store
+    the store FOLDER/runs.sqlite3 was made by a newer Speedmatrix (schema 99, this one knows 3): update Speedmatrix, or choose another file with --store
     the store FOLDER/runs.sqlite3 can't be opened (unable to open database file: FOLDER/runs.sqlite3): check the folder, or choose another file with --store
     ");
 }
@@ -188,9 +188,12 @@ async fn a_store_of_an_older_version_is_brought_up_to_date() {
     let store = Store::open(&path, Access::Measure).await.unwrap();
     put(&store, "a", events(1)).await;
     drop(store);
-    Connection::open(&path).unwrap().execute_batch("DROP TABLE raw; PRAGMA user_version = 1").unwrap();
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch("DROP TABLE labels; DROP TABLE raw; PRAGMA user_version = 1")
+        .unwrap();
     let error = Store::open(&path, Access::Read).await.unwrap_err();
-    assert!(matches!(error, StoreError::Older { found: 1, known: 2, .. }), "{error}");
+    assert!(matches!(error, StoreError::Older { found: 1, known: 3, .. }), "{error}");
     for access in [Access::Serve, Access::Read] {
         let store = Store::open(&path, access).await.unwrap();
         let state = store.load(&run("a")).await.unwrap();

@@ -6,5 +6,7 @@ mod looks;
 mod reference;
 mod rig;
 mod run;
+mod runs;
+mod runs_looks;
 mod setup;
 mod steer;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::state::RunState;
+use crate::{label::Labels, state::RunState};
 
 /// Says what the file is.
 pub const FORMAT: &str = "speedmatrix-run";
@@ -18,11 +18,20 @@ pub struct RunFile {
     pub version: u32,
     /// The run.
     pub run: RunState,
+    /// What people added to it, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
 }
 
 /// The state as a file with line breaks.
 pub fn render(state: &RunState) -> String {
-    let file = RunFile { format: FORMAT.to_owned(), version: VERSION, run: state.clone() };
+    render_labelled(state, &Labels::default())
+}
+
+/// As [`render`], with what people added to the run.
+pub fn render_labelled(state: &RunState, labels: &Labels) -> String {
+    let labels = (!labels.is_empty()).then(|| labels.clone());
+    let file = RunFile { format: FORMAT.to_owned(), version: VERSION, run: state.clone(), labels };
     serde_json::to_string_pretty(&file).expect("a state has only string keys and no failing serializer") + "\n"
 }
 

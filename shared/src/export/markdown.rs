@@ -6,6 +6,7 @@ use crate::{
     facts::{self, Fact},
     finding::{Finding, run::run_findings},
     format,
+    label::Labels,
     state::RunState,
 };
 
@@ -18,7 +19,16 @@ const NOTES: [&str; 3] = [
 
 /// Title, facts, findings and all measurements.
 pub fn render(state: &RunState) -> String {
-    let mut parts = vec![format!("# {}", escape(&state.title())), lead(state)];
+    render_labelled(state, &Labels::default())
+}
+
+/// As [`render`], under the name that people gave the run and with their notes.
+pub fn render_labelled(state: &RunState, labels: &Labels) -> String {
+    let title = labels.title.clone().unwrap_or_else(|| state.title());
+    let mut parts = vec![format!("# {}", escape(&title)), lead(state)];
+    if !labels.notes.is_empty() {
+        parts.push(format!("## Notes\n\n{}", fenced(&labels.notes)));
+    }
     parts.push(bullets("Findings", &run_findings(state)));
     for (title, told) in [
         ("Hardware", facts::hardware_facts(state)),

@@ -9,6 +9,7 @@ use std::str::FromStr;
 use crate::{
     format,
     id::CellId,
+    label::Labels,
     metric::{self, Metric},
     state::{Cell, RunState},
 };
@@ -66,10 +67,15 @@ impl ExportFormat {
 
 /// The run as a file. Equal states give equal bytes.
 pub fn render(state: &RunState, format: ExportFormat) -> String {
+    render_labelled(state, &Labels::default(), format)
+}
+
+/// As [`render`], with the name and the notes that people gave the run. A table of numbers has no place for them.
+pub fn render_labelled(state: &RunState, labels: &Labels, format: ExportFormat) -> String {
     match format {
-        ExportFormat::Markdown => markdown::render(state),
+        ExportFormat::Markdown => markdown::render_labelled(state, labels),
         ExportFormat::Csv => csv::render(state),
-        ExportFormat::Json => json::render(state),
+        ExportFormat::Json => json::render_labelled(state, labels),
     }
 }
 

@@ -20,6 +20,7 @@ use crate::{
         facts::{Cards, Findings},
         live::{LivePart, Log},
         measurements::MeasurementsSection,
+        notes::{OwnNotes, RunLabels},
         notice::{Loading, Notice, Weight},
         prefill::PrefillSection,
         run_head::RunHead,
@@ -172,8 +173,9 @@ fn ReportAndCell(run: LiveRun, part: Memo<Part>) -> impl IntoView {
         part.with(|part| part.cell().map(ToOwned::to_owned)).or_else(|| before.cloned()).unwrap_or_default()
     });
     let load = run.state.with_untracked(|state| state.plan.load());
+    let labels = RunLabels::provide(run.state.with_untracked(|state| state.id.clone()));
     Effect::new(move |_| {
-        let run = run.state.with(RunState::title);
+        let run = run.state.with(|state| labels.name(state));
         let cell = part.with(|part| part.cell().and_then(|name| name.parse::<CellId>().ok()));
         browser::set_title(&cell.map_or(run.clone(), |cell| format!("{} · {run}", cell::title(cell, load))));
     });
@@ -271,6 +273,7 @@ fn Notes() -> impl IntoView {
     view! {
         <section id="notes" aria-labelledby="notes-title">
             <div class="section-head"><h2 id="notes-title">"Notes"</h2></div>
+            <OwnNotes/>
             <div class="panel pad prose">
                 <p><b>"Requests queued: "</b>"the server could not run all requests at once, so some waited in a queue."</p>
                 <p>

@@ -8,12 +8,15 @@ use leptos_router::{
 };
 use speedmatrix_shared::{
     api::{self, Info, SavedTarget, StartRun, Started},
-    plan::{Field, PlanDraft},
+    id::RunId,
+    plan::Field,
+    state::RunState,
 };
 
 use crate::{
     browser,
     fetch::{self, FetchError},
+    history,
     parts::{
         field::{Form, input_id},
         icon::{Icon, icon},
@@ -22,6 +25,7 @@ use crate::{
         plan_preview::{Preview, Summary},
         probe::Probe,
         run_card::address,
+        run_head::plan_again,
     },
     query,
     shell::{Conn, Shell},
@@ -46,7 +50,11 @@ pub fn SetupPage() -> impl IntoView {
     let probe = RwSignal::new(Probe::NotYet);
     let saved = RwSignal::new(Vec::new());
     leptos::task::spawn_local_scoped_with_cancellation(ask_targets(saved, Shell::of_app()));
-    keep_in_address(form, addressed);
+    let trouble = RwSignal::new(None);
+    if let Some(run) = query.with_untracked(|query| query.get("from")) {
+        leptos::task::spawn_local_scoped_with_cancellation(take_plan(form, run, trouble));
+    }
+    history::keep("/new", form.draft, addressed, query::draft_query);
     forget_other_server(form, probe);
     view! {
         <div class="head">
@@ -55,6 +63,7 @@ pub fn SetupPage() -> impl IntoView {
                 <p class="sub">"Choose a server and the cells to measure. Every cell is one context length at one number of requests at once."</p>
             </div>
         </div>
+        {move || trouble.get().map(|text| view! { <div class="simulated" data-testid="from-error"><Notice weight=Weight::Bad text/></div> })}
         <StartForm form api_key>
             <div class="column">
                 <TargetFields form api_key probe saved/>
@@ -92,31 +101,19 @@ async fn ask_targets(saved: RwSignal<Vec<SavedTarget>>, shell: Shell) {
     }
 }
 
-/// The address follows the form, and the form follows the address (as when going back, or from "New run").
-fn keep_in_address(form: Form, addressed: Memo<PlanDraft>) {
-    let navigate = use_navigate();
-    // Addresses that the form wrote and that the router has not reported back yet: a person may have typed on since.
-    let written = StoredValue::new(Vec::<String>::new());
-    Effect::new(move |_| {
-        let query = form.draft.with(query::draft_query);
-        if query != query::draft_query(&addressed.get_untracked()) {
-            written.update_value(|written| written.push(query.clone()));
-            let options = NavigateOptions { replace: true, scroll: false, ..NavigateOptions::default() };
-            navigate(&format!("/new{query}"), options);
-        }
-    });
-    Effect::new(move |_| {
-        let draft = addressed.get();
-        let query = query::draft_query(&draft);
-        let own = written.try_update_value(|written| {
-            let place = written.iter().position(|one| *one == query)?;
-            written.drain(..=place);
-            Some(place)
-        });
-        if own.flatten().is_none() && draft != form.draft.get_untracked() {
-            form.fill(draft);
-        }
-    });
+/// Fills the form with the plan of the run that `from` in the address names; says why it can't.
+async fn take_plan(form: Form, run: String, trouble: RwSignal<Option<String>>) {
+    let path = run.parse::<RunId>().map(|id| api::path::of(api::path::RUN, &id));
+    let found = match path {
+        Ok(path) => fetch::get::<RunState>(&path).await.map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    match found {
+        Ok(state) => form.fill(plan_again(&state)),
+        Err(error) => trouble.set(Some(format!(
+            "The plan of run {run} can't be taken over: {error}. Choose the cells yourself, or another run."
+        ))),
+    }
 }
 
 /// What was found belongs to one address.

@@ -4,6 +4,7 @@ use leptos::prelude::*;
 use speedmatrix_shared::{
     event::{Origin, RunOutcome},
     format,
+    label::ImportNote,
     state::RunStatus,
 };
 
@@ -41,18 +42,39 @@ pub fn simulated_sentence(origin: Option<Origin>) -> Option<String> {
     Some(format!("These numbers come from the built-in simulator, not from a real server.{clock}"))
 }
 
+/// Where a run stands, in one word.
+pub const fn status_words(status: &RunStatus) -> &'static str {
+    match status {
+        RunStatus::Running => "Running",
+        RunStatus::Ended { outcome } => match outcome {
+            RunOutcome::Finished => "Finished",
+            RunOutcome::Cancelled => "Stopped",
+            RunOutcome::Failed { .. } => "Failed",
+            RunOutcome::Interrupted => "Interrupted",
+        },
+    }
+}
+
 /// Where a run stands.
 pub fn status_badge(status: &RunStatus) -> impl IntoView + use<> {
-    let (class, words) = match status {
-        RunStatus::Running => ("badge acc", "Running"),
+    let class = match status {
+        RunStatus::Running => "badge acc",
         RunStatus::Ended { outcome } => match outcome {
-            RunOutcome::Finished => ("badge ok", "Finished"),
-            RunOutcome::Cancelled => ("badge", "Stopped"),
-            RunOutcome::Failed { .. } => ("badge bad", "Failed"),
-            RunOutcome::Interrupted => ("badge warn", "Interrupted"),
+            RunOutcome::Finished => "badge ok",
+            RunOutcome::Cancelled => "badge",
+            RunOutcome::Failed { .. } => "badge bad",
+            RunOutcome::Interrupted => "badge warn",
         },
     };
-    view! { <span class=class data-testid="status">{words}</span> }
+    view! { <span class=class data-testid="status">{status_words(status)}</span> }
+}
+
+/// `Imported`, for a record that was made elsewhere; the file and the day are told on a closer look.
+pub fn import_badge(note: Option<&ImportNote>) -> Option<impl IntoView + use<>> {
+    let note = note?;
+    let file = note.file.as_ref().map(|file| format!(" from {file}")).unwrap_or_default();
+    let title = format!("Imported on {}{file}", format::wall_time(note.at_unix_ms));
+    Some(view! { <span class="badge info" data-testid="imported" title=title>{icon(Icon::Import)}"Imported"</span> })
 }
 
 /// How many cells have something to look at.

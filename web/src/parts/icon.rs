@@ -37,6 +37,12 @@ pub enum Icon {
     Look,
     /// An arrow in a circle: again.
     Again,
+    /// A pin: stays on top.
+    Pin,
+    /// Three dots: more to do.
+    More,
+    /// An arrow back: take it back.
+    Undo,
 }
 
 impl Icon {
@@ -60,6 +66,9 @@ impl Icon {
             Self::Lock => "M3.5 7h9v6.5h-9zM5.5 7V5a2.5 2.5 0 015 0v2",
             Self::Look => "M7 2.8a4.2 4.2 0 110 8.4 4.2 4.2 0 010-8.4zM10.2 10.2l3.4 3.4",
             Self::Again => "M13 8a5 5 0 11-1.6-3.7M13 2.3v3h-3",
+            Self::Pin => "M5.2 2.2h5.6M6 2.2v4.3L4.2 9h7.6L10 6.5V2.2M8 9v4.8",
+            Self::More => "M3.4 8h.1M8 8h.1M12.6 8h.1",
+            Self::Undo => "M6 3.5L3 6.5l3 3M3 6.5h6.2a3.5 3.5 0 010 7H6.5",
         }
     }
 }

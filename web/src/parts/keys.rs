@@ -17,6 +17,9 @@ pub const METRIC_CHOICE: &str = "metric-choice";
 /// Id of the export button on the page of a run.
 pub const EXPORT_BUTTON: &str = "export-button";
 
+/// Id of the search field above the list of runs.
+pub const SEARCH: &str = "search-runs";
+
 /// What a key does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
@@ -27,14 +30,16 @@ enum Action {
     Matrix,
     Metric,
     Export,
+    Search,
 }
 
 /// The keys as the dialog lists them.
-const KEYS: [(&str, &str); 12] = [
+const KEYS: [(&str, &str); 13] = [
     ("?", "This list"),
     ("g r", "Runs"),
     ("n", "New run"),
     ("t", "Light or dark"),
+    ("/", "In the list of runs: search"),
     ("m", "On the page of a run: to the matrix"),
     (".", "On the page of a run: choose what the matrix shows"),
     ("e", "On the page of a run: export"),
@@ -55,12 +60,13 @@ fn action(key: &str, before: Option<&str>) -> Option<Action> {
         (_, "m") => Action::Matrix,
         (_, ".") => Action::Metric,
         (_, "e") => Action::Export,
+        (_, "/") => Action::Search,
         _ => return None,
     })
 }
 
-/// Whether a key press belongs to a field.
-fn is_typing(event: &KeyboardEvent) -> bool {
+/// Whether a key press belongs to a field of text or choices.
+pub fn is_typing(event: &KeyboardEvent) -> bool {
     let target = event.target().and_then(|target| target.dyn_into::<web_sys::Element>().ok());
     target.is_some_and(|element| matches!(element.tag_name().as_str(), "INPUT" | "TEXTAREA" | "SELECT"))
 }
@@ -68,11 +74,16 @@ fn is_typing(event: &KeyboardEvent) -> bool {
 /// Whether a key press is free to mean something on the page: nobody types, holds another key, or reads the list of keys.
 pub fn is_free(event: &KeyboardEvent) -> bool {
     let held = event.ctrl_key() || event.meta_key() || event.alt_key();
-    !held && !is_typing(event) && !dialog().is_some_and(|dialog| dialog.open())
+    !held && !is_typing(event) && !is_dialog_open()
 }
 
 fn dialog() -> Option<web_sys::HtmlDialogElement> {
     document().get_element_by_id(DIALOG)?.dyn_into().ok()
+}
+
+/// Whether any dialog stands over the page: its keys are its own.
+fn is_dialog_open() -> bool {
+    document().query_selector("dialog[open]").is_ok_and(|open| open.is_some())
 }
 
 /// Opens the list of keys.
@@ -105,6 +116,7 @@ pub fn Keys() -> impl IntoView {
             Action::Matrix => browser::focus(FIRST_CELL),
             Action::Metric => browser::focus(METRIC_CHOICE),
             Action::Export => browser::focus(EXPORT_BUTTON),
+            Action::Search => browser::focus(SEARCH),
         }
     });
     on_cleanup(move || handle.remove());

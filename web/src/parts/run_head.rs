@@ -13,6 +13,7 @@ use super::{
     badge::{origin_badge, simulated_sentence, status_badge},
     export::ExportMenu,
     icon::{Icon, icon},
+    notes::{HeadLabels, RunLabels},
     notice::{Notice, Weight},
 };
 use crate::{live::LiveRun, query};
@@ -24,7 +25,8 @@ pub fn RunHead(
     run: LiveRun,
 ) -> impl IntoView {
     let export = run.state.with_untracked(|state| api::path::of(api::path::EXPORT, &state.id));
-    let title = Memo::new(move |_| run.state.with(RunState::title));
+    let labels: RunLabels = expect_context();
+    let title = Memo::new(move |_| run.state.with(|state| labels.name(state)));
     let engine = Memo::new(move |_| run.state.with(|state| engine_line(state.facts.as_ref())));
     let subtitle = run.state.with_untracked(facts::subtitle);
     let badges = Memo::new(move |_| run.state.with(|state| (state.status.clone(), state.origin)));
@@ -38,10 +40,11 @@ pub fn RunHead(
                 let (status, origin) = badges.get();
                 view! { {status_badge(&status)} {origin_badge(origin)} }
             }}
+            <HeadLabels/>
         </p>
         <div class="head">
             <div>
-                <h1 data-testid="title">{move || title.get()}</h1>
+                <h1 data-testid="title"><bdi>{move || title.get()}</bdi></h1>
                 <p class="sub">
                     <b>{move || engine.get()}</b>
                     {move || engine.with(|engine| !engine.is_empty()).then(|| view! { <br/> })}
@@ -90,15 +93,18 @@ struct Again {
     words: &'static str,
 }
 
-/// An imported page names no server to measure: only its matrix can be used again.
 fn again(state: &RunState) -> Again {
-    let mut draft = PlanDraft::from(state.plan.clone());
-    let imported = state.origin == Some(Origin::Imported);
-    if imported {
-        draft = PlanDraft { target: String::new(), model: String::new(), name: String::new(), ..draft };
+    let words = if state.origin == Some(Origin::Imported) { "Use this plan" } else { "Run again" };
+    Again { address: format!("/new{}", query::draft_query(&plan_again(state))), words }
+}
+
+/// The plan of a run, for a new one. An imported page names no server to measure: only its matrix can be used again.
+pub fn plan_again(state: &RunState) -> PlanDraft {
+    let draft = PlanDraft::from(state.plan.clone());
+    if state.origin == Some(Origin::Imported) {
+        return PlanDraft { target: String::new(), model: String::new(), name: String::new(), ..draft };
     }
-    let words = if imported { "Use this plan" } else { "Run again" };
-    Again { address: format!("/new{}", query::draft_query(&draft)), words }
+    draft
 }
 
 fn ending(state: &RunState) -> Option<(Weight, String)> {

@@ -1,0 +1,93 @@
+//! What people do with runs that are stored: name, tag and pin them, write notes, delete them, bring files.
+
+use std::time::Duration;
+
+use speedmatrix_shared::{
+    api::{Imported, UNDO_SECS},
+    id::RunId,
+    import::{Import, events},
+    label::{ImportNote, LabelPatch, Labels},
+    state::RunState,
+};
+
+use super::{Runs, unix_ms};
+use crate::store::{Foreign, StoreError};
+
+/// How long after the time for taking a deletion back the run is removed: who presses in the last moment is heard.
+const UNDO_GRACE: Duration = Duration::from_secs(2);
+
+impl Runs {
+    /// What people added to a run.
+    pub async fn labels(&self, run: &RunId) -> Result<Labels, StoreError> {
+        self.store.labels(run).await
+    }
+
+    /// Changes what people added to a run, unless somebody else did so since the patch was made.
+    pub async fn relabel(&self, run: &RunId, patch: LabelPatch) -> Result<Labels, StoreError> {
+        self.store.relabel(run, patch).await
+    }
+
+    /// Deletes a run that is over. It is hidden at once and can be restored for [`UNDO_SECS`].
+    pub async fn delete(&self, run: &RunId) -> Result<(), StoreError> {
+        let at_unix_ms = unix_ms();
+        self.store.delete(run, at_unix_ms).await?;
+        let store = self.store.clone();
+        // It may end with the agent: the next one removes what was deleted before it began.
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(UNDO_SECS.into()) + UNDO_GRACE).await;
+            if let Err(error) = store.remove_deleted(at_unix_ms).await {
+                tracing::warn!("a deleted run could not be removed from the store: {error}");
+            }
+        });
+        Ok(())
+    }
+
+    /// Takes a deletion back.
+    pub async fn restore(&self, run: &RunId) -> Result<(), StoreError> {
+        self.store.restore(run).await
+    }
+
+    /// Stores a run that was made elsewhere, under its own id where that is free. `known` are runs that are here without
+    /// being stored.
+    pub async fn import(
+        &self,
+        import: Import,
+        file: Option<String>,
+        known: &[&RunState],
+    ) -> Result<Imported, StoreError> {
+        let Import { run, labels } = import;
+        let events = events(&run);
+        let folded = RunState::fold(run.id.clone(), &events).ok().flatten();
+        let mut state = folded.ok_or_else(|| StoreError::Refused {
+            run: run.id.clone(),
+            detail: "its events do not follow on each other".into(),
+        })?;
+        let labels = Labels { imported: Some(ImportNote { at_unix_ms: unix_ms(), file }), ..labels };
+        let name = labels.title.clone().unwrap_or_else(|| state.title());
+        if self.is_here(&run, known).await {
+            return Ok(Imported { id: run.id, name, known: true });
+        }
+        let is_reserved = run.id.as_str() == RunId::REFERENCE;
+        if !is_reserved {
+            let foreign = Foreign { state: state.clone(), events: events.clone(), labels: labels.clone() };
+            match self.store.import(foreign).await {
+                Ok(()) => return Ok(Imported { id: run.id, name, known: false }),
+                Err(StoreError::Taken(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        state.id = uuid::Uuid::now_v7().to_string().parse().expect("a UUID is lower-case letters, digits and dashes");
+        let id = state.id.clone();
+        self.store.import(Foreign { state, events, labels }).await?;
+        Ok(Imported { id, name, known: false })
+    }
+
+    /// Whether this very run is here. Numbers of events may differ: a file does not keep all of them.
+    async fn is_here(&self, run: &RunState, known: &[&RunState]) -> bool {
+        let same = |here: &RunState| RunState { next_seq: run.next_seq, ..here.clone() } == *run;
+        if known.iter().any(|here| same(here)) {
+            return true;
+        }
+        self.state(&run.id).await.is_ok_and(|here| same(&here))
+    }
+}

@@ -1,0 +1,55 @@
+//! A file from elsewhere becomes a run.
+
+use axum::{
+    Json,
+    body::Bytes,
+    extract::{FromRequest as _, Query, Request, State, rejection::QueryRejection},
+    http::StatusCode,
+};
+use serde::Deserialize;
+use speedmatrix_shared::{
+    api::Imported,
+    import::{self, ImportError},
+};
+
+use super::{AppState, error::Refusal};
+
+/// Longest name of a file that is kept, in characters: what file systems allow.
+const MAX_FILE_NAME_CHARS: usize = 255;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Named {
+    name: Option<String>,
+}
+
+pub(super) async fn file(
+    State(app): State<AppState>,
+    named: Result<Query<Named>, QueryRejection>,
+    request: Request,
+) -> Result<(StatusCode, Json<Imported>), Refusal> {
+    let _turn = app.reading.acquire().await;
+    let bytes = Bytes::from_request(request, &app).await.map_err(|cut| match cut.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => refused(ImportError::TooLarge),
+        status => Refusal::new(status, "body_invalid", "the file did not arrive whole: send it again"),
+    })?;
+    let read = tokio::task::spawn_blocking(move || import::read(&bytes));
+    let read = read.await.unwrap_or_else(|fault| Err(ImportError::Damaged(fault.to_string())));
+    let imported = app.runs.import(read.map_err(refused)?, named.ok().and_then(file_name), &[&app.reference]).await?;
+    let status = if imported.known { StatusCode::OK } else { StatusCode::CREATED };
+    Ok((status, Json(imported)))
+}
+
+fn file_name(Query(named): Query<Named>) -> Option<String> {
+    let name: String = named.name?.chars().filter(|c| !c.is_control()).take(MAX_FILE_NAME_CHARS).collect();
+    (!name.is_empty()).then_some(name)
+}
+
+fn refused(error: ImportError) -> Refusal {
+    let (status, code) = match error {
+        ImportError::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "file_too_large"),
+        ImportError::Foreign => (StatusCode::UNPROCESSABLE_ENTITY, "file_foreign"),
+        ImportError::Newer { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "file_newer"),
+        _ => (StatusCode::UNPROCESSABLE_ENTITY, "file_broken"),
+    };
+    Refusal::new(status, code, error)
+}

@@ -1,0 +1,188 @@
+//! A file from elsewhere as a run: what kind of file it is, and what is wrong with it. Each kind has a file of its own.
+
+mod events;
+mod own;
+
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::Value;
+
+use crate::{
+    export::json,
+    facts,
+    label::{LabelError, Labels},
+    state::RunState,
+};
+
+pub use events::events;
+
+/// Largest file that is read, in bytes. A run of 1,024 cells has some 3 MB; repeats add as much each.
+pub const MAX_BYTES: usize = 32 * 1_024 * 1_024;
+/// Longest line of the list that a run may have, in bytes: its names and its mini map.
+const MAX_SUMMARY_BYTES: usize = 256 * 1_024;
+
+/// A run as a file tells it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Import {
+    /// The run; its id is the one it had where the file was written.
+    pub run: RunState,
+    /// What people had added to it there.
+    pub labels: Labels,
+}
+
+/// Why a file is no run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ImportError {
+    /// There is nothing in it.
+    #[error("the file is empty: export the run again")]
+    Empty,
+    /// It has too many bytes.
+    #[error("the file has more than {} MB and is not read: export runs one by one", MAX_BYTES / (1_024 * 1_024))]
+    TooLarge,
+    /// It is not text.
+    #[error("the file is not text: choose the JSON file of a run, as Export → JSON writes it")]
+    NotText,
+    /// It is text of another kind.
+    #[error("the file is not JSON ({0}): choose the JSON file of a run, as Export → JSON writes it")]
+    NotJson(String),
+    /// It ends too early.
+    #[error("the file ends in the middle ({0}): it was cut short, so copy or export it again")]
+    Cut(String),
+    /// It is JSON of another program.
+    #[error("the file is JSON, but not a run of Speedmatrix: choose a file that Export → JSON wrote")]
+    Foreign,
+    /// It is a run of a later version.
+    #[error("the file was written by a newer Speedmatrix (layout {found}, this one reads {known}): update Speedmatrix")]
+    Newer {
+        /// Its layout.
+        found: u64,
+        /// The newest layout that is read here.
+        known: u32,
+    },
+    /// It says that it is a run, and is none.
+    #[error("the file is a run of Speedmatrix, but damaged ({0}): export the run again")]
+    Damaged(String),
+}
+
+impl From<LabelError> for ImportError {
+    fn from(error: LabelError) -> Self {
+        Self::Damaged(error.to_string())
+    }
+}
+
+/// What a file says it is. Everything else in it is passed over.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(default)]
+    format: Value,
+    #[serde(default)]
+    version: Value,
+}
+
+/// Reads a file as a run.
+pub fn read(bytes: &[u8]) -> Result<Import, ImportError> {
+    if bytes.len() > MAX_BYTES {
+        return Err(ImportError::TooLarge);
+    }
+    let text = std::str::from_utf8(bytes).map_err(|_not_utf8| ImportError::NotText)?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim().is_empty() {
+        return Err(ImportError::Empty);
+    }
+    let head = head(text)?;
+    match head.format {
+        Value::String(format) if format == json::FORMAT => checked(own::read(text, &head.version)?),
+        _ => Err(ImportError::Foreign),
+    }
+}
+
+/// What the file says it is, if it is one JSON object.
+fn head(text: &str) -> Result<Head, ImportError> {
+    let is_object = text.trim_start().starts_with('{');
+    let told = if is_object {
+        serde_json::from_str::<Head>(text).map(Some)
+    } else {
+        serde_json::from_str::<IgnoredAny>(text).map(|_other_json| None)
+    };
+    match told {
+        Ok(head) => head.ok_or(ImportError::Foreign),
+        Err(error) if error.is_data() => Err(ImportError::Foreign),
+        Err(error) if error.is_eof() && is_object => Err(ImportError::Cut(error.to_string())),
+        Err(error) => Err(ImportError::NotJson(error.to_string())),
+    }
+}
+
+/// What every kind of file must hold, so that no page stumbles over it.
+fn checked(import: Import) -> Result<Import, ImportError> {
+    let run = &import.run;
+    let planned = run.plan.cells();
+    if run.cells.len() != planned.len() || run.cells.iter().zip(&planned).any(|(cell, planned)| cell.id != *planned) {
+        return Err(ImportError::Damaged("its cells are not those of its plan".into()));
+    }
+    let line = serde_json::to_string(&facts::summary(run)).map_err(|e| ImportError::Damaged(e.to_string()))?;
+    if line.len() > MAX_SUMMARY_BYTES {
+        return Err(ImportError::Damaged("its names are too long".into()));
+    }
+    Ok(import)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{export::json, sample};
+
+    #[track_caller]
+    fn refusal(bytes: impl AsRef<[u8]>) -> String {
+        read(bytes.as_ref()).expect_err("it is no run").to_string()
+    }
+
+    #[test]
+    fn an_exported_run_reads_back() {
+        let run = sample::reference();
+        let labels = Labels { revision: 7, title: Some("Mine".into()), notes: "a\nb".into(), ..Labels::default() };
+        let text = json::render_labelled(&run, &labels);
+        let import = read(text.as_bytes()).unwrap();
+        assert_eq!(import.run, run);
+        assert_eq!((import.labels.title.as_deref(), import.labels.notes.as_str()), (Some("Mine"), "a\nb"));
+        // A mark that some editors put before the text is none of its letters.
+        assert_eq!(read(format!("\u{feff}{}", json::render(&run)).as_bytes()).unwrap().run, run);
+    }
+
+    #[test]
+    fn whatever_is_no_run_says_what_it_is() {
+        let text = json::render(&sample::reference());
+        let said = [
+            refusal(""),
+            refusal([0x1f, 0x8b, 0xff, 0xfe]),
+            refusal("model,tok/s\nx,1"),
+            refusal("[1, 2, 3]"),
+            refusal("{\"format\": [\"speedmatrix-run\"]}"),
+            refusal("{\"version\": \"0.2.2\", \"benchmarks\": []}"),
+            refusal(&text[..text.len() / 2]),
+            refusal(text.replacen("\"version\": 1", "\"version\": 2", 1)),
+            refusal(text.replacen("\"version\": 1", "\"version\": \"one\"", 1)),
+            refusal(text.replacen("\"tool\": ", "\"tol\": ", 1)),
+            refusal(text.replacen("decode-8K-1\"", "decode-9K-1\"", 1)),
+            refusal(text.replacen("\"gpu\": \"", &format!("\"gpu\": \"{}", "x".repeat(300_000)), 1)),
+        ];
+        insta::assert_snapshot!(said.join("\n"), @r"
+        the file is empty: export the run again
+        the file is not text: choose the JSON file of a run, as Export → JSON writes it
+        the file is not JSON (expected value at line 1 column 1): choose the JSON file of a run, as Export → JSON writes it
+        the file is JSON, but not a run of Speedmatrix: choose a file that Export → JSON wrote
+        the file is JSON, but not a run of Speedmatrix: choose a file that Export → JSON wrote
+        the file is JSON, but not a run of Speedmatrix: choose a file that Export → JSON wrote
+        the file ends in the middle (EOF while parsing an object at line 2881 column 11): it was cut short, so copy or export it again
+        the file was written by a newer Speedmatrix (layout 2, this one reads 1): update Speedmatrix
+        the file is a run of Speedmatrix, but damaged (it does not say the version of its layout): export the run again
+        the file is a run of Speedmatrix, but damaged (missing field `tool` at line 5770 column 3): export the run again
+        the file is a run of Speedmatrix, but damaged (its cells are not those of its plan): export the run again
+        the file is a run of Speedmatrix, but damaged (its names are too long): export the run again
+        ");
+    }
+
+    #[test]
+    fn the_largest_file_has_a_limit() {
+        assert_eq!(read(&vec![b' '; MAX_BYTES + 1]), Err(ImportError::TooLarge));
+        assert_eq!(refusal("[".repeat(1_000_000)).split('(').next(), Some("the file is not JSON "));
+    }
+}

@@ -1,0 +1,35 @@
+//! A view's state and the address follow each other.
+
+use leptos::prelude::*;
+use leptos_router::{NavigateOptions, hooks::use_navigate};
+
+/// Keeps the query of the page at `path` as `state` says, and `state` as the address says when that changes by itself,
+/// as when going back. `addressed` is the state that the address tells, `query` writes one.
+pub fn keep<T>(path: &'static str, state: RwSignal<T>, addressed: Memo<T>, query: fn(&T) -> String)
+where
+    T: Clone + PartialEq + Send + Sync + 'static,
+{
+    let navigate = use_navigate();
+    // Addresses that this wrote and that the router has not reported back yet: a person may have typed on since.
+    let written = StoredValue::new(Vec::<String>::new());
+    Effect::new(move |_| {
+        let text = state.with(query);
+        if text != query(&addressed.get_untracked()) {
+            written.update_value(|written| written.push(text.clone()));
+            let options = NavigateOptions { replace: true, scroll: false, ..NavigateOptions::default() };
+            navigate(&format!("{path}{text}"), options);
+        }
+    });
+    Effect::new(move |_| {
+        let told = addressed.get();
+        let text = query(&told);
+        let own = written.try_update_value(|written| {
+            let place = written.iter().position(|one| *one == text)?;
+            written.drain(..=place);
+            Some(place)
+        });
+        if own.flatten().is_none() && told != state.get_untracked() {
+            state.set(told);
+        }
+    });
+}
