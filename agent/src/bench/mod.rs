@@ -18,6 +18,7 @@ mod single;
 mod skip;
 pub mod steer;
 mod supply;
+mod teller;
 mod tune;
 mod warm_up;
 
@@ -47,6 +48,7 @@ use self::{
     gauges::{Scene, Scraper},
     gpus::Gpus,
     steer::Steering,
+    teller::{Halt, Teller},
     tune::Lengths,
 };
 use crate::{
@@ -151,42 +153,6 @@ pub async fn run(job: Job, outlets: Outlets) -> RunOutcome {
     drop(live);
     gauge.send_replace(None);
     outcome
-}
-
-/// Why a run can't go on.
-#[derive(Debug)]
-enum Halt {
-    /// Nobody listens any more.
-    Unheard,
-    /// A person asked for the end.
-    Asked,
-    /// The target can't be measured.
-    Fatal(String),
-}
-
-/// Tells facts.
-#[derive(Debug, Clone)]
-struct Teller {
-    facts: mpsc::Sender<Fact>,
-    clock: Clock,
-}
-
-impl Teller {
-    async fn tell(&self, event: RunEvent) -> Result<(), Halt> {
-        self.tell_at(self.clock.now(), event).await
-    }
-
-    async fn tell_at(&self, at: Nanos, event: RunEvent) -> Result<(), Halt> {
-        self.send(Fact { at, event, raw: None }).await
-    }
-
-    async fn send(&self, fact: Fact) -> Result<(), Halt> {
-        self.facts.send(fact).await.map_err(|_closed| Halt::Unheard)
-    }
-
-    async fn log(&self, level: LogLevel, text: String) -> Result<(), Halt> {
-        self.tell(RunEvent::Log { level, text }).await
-    }
 }
 
 /// How long one request of a context took to its first token.

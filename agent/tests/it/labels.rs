@@ -147,7 +147,7 @@ async fn what_is_wrong_with_labels_and_files_is_a_problem() {
     unknown restored: 404 not_found: there is no run "none" in the store
     foreign file: 422 file_foreign: the file is JSON, but not a run of Speedmatrix: choose a file that Export → JSON wrote
     no json: 422 file_broken: the file is not JSON (expected value at line 1 column 1): choose the JSON file of a run, as Export → JSON writes it
-    cut file: 422 file_broken: the file ends in the middle (EOF while parsing an object at line 39 column 6): it was cut short, so copy or export it again
+    cut file: 422 file_broken: the file ends in the middle (EOF while parsing a string at line 37 column 11): it was cut short, so copy or export it again
     newer file: 422 file_newer: the file was written by a newer Speedmatrix (layout 9, this one reads 1): update Speedmatrix
     huge file: 413 file_too_large: the file has more than 32 MB and is not read: export runs one by one
     "#);

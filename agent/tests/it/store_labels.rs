@@ -35,9 +35,9 @@ async fn labels_are_kept_and_the_slower_of_two_changes_is_told() {
         StoreError::LabelsChanged { now, .. } => assert_eq!(*now, mine),
         other => panic!("{other}"),
     }
-    let patch =
+    let wish =
         LabelPatch { revision: 1, tags: Some(vec!["night".into()]), pinned: Some(true), ..LabelPatch::default() };
-    let both = store.relabel(&run("a"), patch).await.unwrap();
+    let both = store.relabel(&run("a"), wish).await.unwrap();
     assert_eq!((both.revision, both.pinned, both.title.as_deref()), (2, true, Some("Night run")));
     let too_long = renamed(2, &"x".repeat(10_001));
     assert!(matches!(store.relabel(&run("a"), too_long).await, Err(StoreError::Label(_))));

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     finding::rules::Asked,
     plan::PromptMode,
-    raw::{Course, Engine},
+    raw::{Course, Engine, Prompts},
     stats::{
         cell::CellResult,
         summary::{Summary, Weighted},
@@ -77,11 +77,12 @@ fn decode(concurrency: u32, scouts: Vec<RequestTrace>) -> Course {
             ..Engine::default()
         },
         client: ClientWatch::default(),
+        prompts: Prompts::default(),
     }))
 }
 
 fn cell(traces: Vec<RequestTrace>, course: Course) -> RawCell {
-    RawCell { asked: Asked::new(Context::new(8_192).unwrap(), PromptMode::Shared), traces, course }
+    RawCell { asked: Asked::new(Context::new(8_192).unwrap(), PromptMode::Shared), traces, course, gpus: None }
 }
 
 /// Two slots: each a request of the start burst and a restart; one failure; a cold request before.

@@ -164,17 +164,17 @@ mod tests {
             refusal(text.replacen("decode-8K-1\"", "decode-9K-1\"", 1)),
             refusal(text.replacen("\"gpu\": \"", &format!("\"gpu\": \"{}", "x".repeat(300_000)), 1)),
         ];
-        insta::assert_snapshot!(said.join("\n"), @r"
+        insta::assert_snapshot!(said.join("\n"), @"
         the file is empty: export the run again
         the file is not text: choose the JSON file of a run, as Export → JSON writes it
         the file is not JSON (expected value at line 1 column 1): choose the JSON file of a run, as Export → JSON writes it
         the file is JSON, but not a run of Speedmatrix: choose a file that Export → JSON wrote
         the file is JSON, but not a run of Speedmatrix: choose a file that Export → JSON wrote
         the file is JSON, but not a run of Speedmatrix: choose a file that Export → JSON wrote
-        the file ends in the middle (EOF while parsing an object at line 2881 column 11): it was cut short, so copy or export it again
+        the file ends in the middle (EOF while parsing an object at line 3360 column 0): it was cut short, so copy or export it again
         the file was written by a newer Speedmatrix (layout 2, this one reads 1): update Speedmatrix
         the file is a run of Speedmatrix, but damaged (it does not say the version of its layout): export the run again
-        the file is a run of Speedmatrix, but damaged (missing field `tool` at line 5770 column 3): export the run again
+        the file is a run of Speedmatrix, but damaged (missing field `tool` at line 6724 column 3): export the run again
         the file is a run of Speedmatrix, but damaged (its cells are not those of its plan): export the run again
         the file is a run of Speedmatrix, but damaged (its names are too long): export the run again
         ");

@@ -13,7 +13,7 @@ use super::{
     badge::{flagged_badge, import_badge, origin_badge, status_badge},
     icon::{Icon, icon},
     run_list::RunList,
-    run_menu::{Editing, RunMenu},
+    run_menu::{Editing, RunMenu, button_id},
 };
 use crate::{
     chart::mini::Mini,
@@ -30,26 +30,26 @@ pub fn RunCard(
     /// The run whose labels are being edited.
     editing: RwSignal<Option<Editing>>,
 ) -> impl IntoView {
-    let of_card = id.clone();
+    let (shown, home, of_menu) = (id.to_string(), address(&id), button_id(&id));
     let run = Memo::new(move |before: Option<&Option<RunSummary>>| {
         // A card outlives its run by a moment.
-        list.run(&of_card).or_else(|| before.cloned().flatten())
+        list.run(&id).or_else(|| before.cloned().flatten())
     });
     let name = part(run, |run| run.name().to_owned());
     let mini = part(run, |run| run.mini.clone());
     view! {
-        <article class="run-card panel" data-testid="run-card" data-run=id.to_string()>
+        <article class="run-card panel" data-testid="run-card" data-run=shown>
             {move || mini.get().map(|rows| view! { <Mini rows/> })}
             <div class="who">
                 <h2 class="name">
                     <Pinned run/>
-                    <a href=address(&id)><bdi>{move || name.get()}</bdi></a>
+                    <a href=home><bdi>{move || name.get()}</bdi></a>
                 </h2>
                 <Meta run/>
                 <Tags run/>
             </div>
             <Numbers run/>
-            <RunMenu id=id.clone() run list editing/>
+            <RunMenu id=of_menu run list editing/>
             <Progress run/>
         </article>
     }

@@ -89,7 +89,7 @@ pub fn EditDialog(
     editing: RwSignal<Option<Editing>>,
 ) -> impl IntoView {
     let place = NodeRef::<html::Dialog>::new();
-    let dialog = move || {
+    move || {
         let Editing { run, first } = editing.get()?;
         let now =
             list.listing.with_untracked(|listing| listing.runs.iter().flatten().find(|one| one.id == run).cloned())?;
@@ -123,8 +123,7 @@ pub fn EditDialog(
                 <Fields dialog own_title=now.title place/>
             </dialog>
         })
-    };
-    dialog
+    }
 }
 
 const fn id_of(label: Label) -> &'static str {

@@ -120,7 +120,7 @@ fn Choose(list: RunList, filter: RwSignal<RunFilter>, facet: Facet) -> impl Into
                         on:change=move |event| filter.update(|filter| filter.choose(facet, event_target_value(&event)))
                     >
                         <option value="" prop:selected=move || chosen.with(Option::is_none)>"All"</option>
-                        {move || options.get().into_iter().map(option.clone()).collect_view()}
+                        {move || options.get().into_iter().map(option).collect_view()}
                     </select>
                 </label>
             }

@@ -51,8 +51,8 @@ pub fn button_id(run: &RunId) -> String {
 /// The menu: a button that opens a list of actions.
 #[component]
 pub fn RunMenu(
-    /// Which run.
-    id: RunId,
+    /// Id of its button.
+    id: String,
     /// The run.
     run: OfCard,
     /// The list it stands in.
@@ -62,7 +62,7 @@ pub fn RunMenu(
 ) -> impl IntoView {
     let open = RwSignal::new(false);
     let place = NodeRef::<html::Div>::new();
-    let button = StoredValue::new(button_id(&id));
+    let button = StoredValue::new(id);
     let name = Memo::new(move |_| run.with(|run| run.as_ref().map(|run| run.name().to_owned()).unwrap_or_default()));
     close_when_left(open, place);
     let keys = move |event: KeyboardEvent| match event.key().as_str() {
