@@ -161,39 +161,6 @@ async fn a_pinned_run_stands_above_the_others() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_deleted_run_comes_back_or_is_gone_after_ten_seconds() -> Result<()> {
-    let (_rig, page) = with_runs(1440, 900).await?;
-    act(&page, "bb", "delete").await?;
-    wait_shown(&page, &["ccc", "a", "reference"]).await?;
-    wait_text(&page, "[data-testid=toast]", |text| text.contains("Beta on H100 is deleted")).await?;
-    shot(&page, "runs-deleted").await?;
-    wait_for(&page, "[data-testid=undo]").await?.click().await?;
-    wait_shown(&page, &["ccc", "bb", "a", "reference"]).await?;
-    wait_focus(&page, "run-menu").await?;
-    // The same by keyboard, from another page.
-    act(&page, "a", "delete").await?;
-    wait_shown(&page, &["ccc", "bb", "reference"]).await?;
-    wait_for(&page, "a[href='/new']").await?.click().await?;
-    wait_for(&page, "[data-testid=start]").await?;
-    page.execute("document.activeElement.blur()", vec![]).await?;
-    page.find(By::Tag("body")).await?.send_keys(Key::Control + "z").await?;
-    until("the toast to go", async || Ok(page.find(By::Css("[data-testid=toast]")).await.is_err().then_some(())))
-        .await?;
-    page.goto(page.current_url().await?.join("/")?.as_str()).await?;
-    wait_shown(&page, &["ccc", "bb", "a", "reference"]).await?;
-    // Nobody takes this one back.
-    act(&page, "ccc", "delete").await?;
-    wait_focus(&page, "undo").await?;
-    until("the toast to go", async || Ok(page.find(By::Css("[data-testid=toast]")).await.is_err().then_some(())))
-        .await?;
-    wait_focus(&page, "main").await?;
-    page.refresh().await?;
-    wait_shown(&page, &["bb", "a", "reference"]).await?;
-    page.quit().await?;
-    Ok(())
-}
-
-#[tokio::test]
 async fn the_slower_of_two_tabs_chooses() -> Result<()> {
     let (_rig, page) = with_runs(1440, 900).await?;
     act(&page, "bb", "rename").await?;

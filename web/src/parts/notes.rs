@@ -136,7 +136,7 @@ impl Editor {
         }
         self.writing.set(Writing::Sent);
         let id = self.id.get_value();
-        leptos::task::spawn_local_scoped_with_cancellation(async move {
+        leptos::task::spawn_local(async move {
             match labels::save(&id, &patch).await {
                 Ok(saved) => {
                     self.labels.set(Some(saved));

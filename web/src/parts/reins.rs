@@ -64,10 +64,11 @@ struct Agent {
     asking: RwSignal<Asking>,
 }
 
+/// A request outlives the button that was pressed: that one is drawn anew at once, and would take the request with it.
 impl Agent {
     fn wish(self, wish: Steer) {
         self.asking.set(Asking::Nothing);
-        leptos::task::spawn_local_scoped_with_cancellation(async move {
+        leptos::task::spawn_local(async move {
             if let Err(error) = fetch::order(&self.steer.get_value(), &wish).await {
                 self.asking.set(Asking::Failed(error.to_string()));
             }
@@ -76,7 +77,7 @@ impl Agent {
 
     fn stop(self) {
         self.asking.set(Asking::Stopping);
-        leptos::task::spawn_local_scoped_with_cancellation(async move {
+        leptos::task::spawn_local(async move {
             if let Err(error) = fetch::command(&self.stop.get_value()).await {
                 self.asking.set(Asking::Failed(error.to_string()));
             }
