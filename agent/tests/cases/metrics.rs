@@ -34,7 +34,7 @@ pub(crate) async fn check(replay: &Replay, path: &Path, id: &str) -> io::Result<
         match (key.as_str(), &gauges) {
             ("notes" | "interval_ms", _) => {}
             ("generation_rate" | "server_restarted", Some(first)) => {
-                restarts(&http, first, key, value, &mut wrong).await
+                restarts(&http, first, key, value, &mut wrong).await;
             }
             ("metrics_available", _) => wrong.same(key, scraped.is_ok(), value),
             ("reason_contains", _) => {

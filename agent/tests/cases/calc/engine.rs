@@ -11,6 +11,7 @@ use speedmatrix_shared::{
         cell::{CellResult, CellStatus},
         counter::{EngineRises, increase},
         decode::{DecodeInput, EngineSeries},
+        mixed::Beside,
         queue::engine_queued_share,
         window::Window,
     },
@@ -42,8 +43,18 @@ pub(super) fn effective_concurrency(case: &Case, wrong: &mut Wrong) -> &'static 
     let concurrency = Concurrency::new(asked).expect("the case asks for few");
     let window = Window::new(Nanos(0), length);
     let (client, load) = (ClientWatch::default(), Load::Sustained);
-    let input =
-        DecodeInput { traces: &traces, scouts: &[], ramp_start: Nanos(0), window, concurrency, engine, client, load };
+    let input = DecodeInput {
+        traces: &traces,
+        scouts: &[],
+        ramp_start: Nanos(0),
+        window,
+        concurrency,
+        engine,
+        client,
+        load,
+        slo: None,
+        beside: Beside::default(),
+    };
     wrong.number("running", result.stats.effective_concurrency(), case.expect("effective_concurrency"));
     wrong.same("under-filled", result.stats.is_underfilled(concurrency), case.expect("underfilled"));
     wrong.number("queue fraction", engine_queued_share(&input), case.expect("queue_fraction"));

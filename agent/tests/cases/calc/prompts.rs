@@ -101,7 +101,7 @@ pub(super) fn words_that_merge(case: &Case, wrong: &mut Wrong) -> &'static str {
 
 /// A table's value between and beyond its rows.
 fn on_the_line(table: &[(f64, f64)], words: f64) -> f64 {
-    let segments = table.iter().zip(table.iter().skip(1));
-    let segment = segments.clone().find(|(_, (to, _))| words <= *to).or(segments.last());
+    let mut segments = table.iter().zip(table.iter().skip(1));
+    let segment = segments.clone().find(|(_, (to, _))| words <= *to).or(segments.next_back());
     segment.map_or(0.0, |(&(from, a), &(to, b))| a + (words - from) * (b - a) / (to - from))
 }

@@ -10,6 +10,7 @@ use speedmatrix_shared::{
         cell::CellResult,
         decode::{DecodeInput, EngineSeries},
         first::SlowFirst,
+        mixed::Beside,
         summary::Summary,
         verdict::RampEnd,
         window::Window,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use speedmatrix_shared::{
     id::Phase,
-    plan::{Load, PromptMode},
+    plan::{Load, PromptMode, Sampling},
     stats::{
         cell::{CellResult, CellStats, CellStatus},
         compare::{
@@ -82,8 +82,9 @@ pub(super) fn other_conditions(case: &Case, wrong: &mut Wrong) -> &'static str {
             sampling: Sampling::default(),
             max_output_tokens: given["max_tokens"].as_u64().unwrap_or_default() as u32,
         };
-        let status = CellStatus::Valid;
-        (conditions, CellResult { status, stats, findings: Vec::new(), failures: Vec::new(), rules: None })
+        let result =
+            CellResult { status: CellStatus::Valid, stats, findings: Vec::new(), failures: Vec::new(), rules: None };
+        (conditions, result)
     };
     let (a, b) = (side(case.given("a")), side(case.given("b")));
     let pair = Pair {
