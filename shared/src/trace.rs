@@ -114,6 +114,8 @@ pub enum FailureKind {
     Redirect,
     /// Bytes that break a bound (event of over 64 MiB, endless header) or the HTTP protocol.
     Protocol,
+    /// The file that the request was read from does not tell why it failed.
+    NotTold,
 }
 
 impl FailureKind {
@@ -137,6 +139,7 @@ impl FailureKind {
             Self::UnsupportedEncoding => "unreadable encoding",
             Self::Redirect => "address moved",
             Self::Protocol => "broken protocol",
+            Self::NotTold => "reason not told",
         }
     }
 }

@@ -48,8 +48,8 @@ pub async fn pin(run: &RunId, now: &Labels) -> Result<Labels, SaveError> {
     }
 }
 
-/// Sends a file.
-pub async fn import(file: web_sys::File) -> Result<Imported, String> {
+/// Sends a file; it may hold several runs.
+pub async fn import(file: web_sys::File) -> Result<Vec<Imported>, String> {
     if file.size() > MAX_BYTES as f64 {
         return Err(ImportError::TooLarge.to_string());
     }

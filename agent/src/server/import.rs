@@ -1,4 +1,4 @@
-//! A file from elsewhere becomes a run.
+//! A file from elsewhere becomes runs.
 
 use axum::{
     Json,
@@ -26,7 +26,7 @@ pub(super) async fn file(
     State(app): State<AppState>,
     named: Result<Query<Named>, QueryRejection>,
     request: Request,
-) -> Result<(StatusCode, Json<Imported>), Refusal> {
+) -> Result<(StatusCode, Json<Vec<Imported>>), Refusal> {
     let _turn = app.reading.acquire().await;
     let bytes = Bytes::from_request(request, &app).await.map_err(|cut| match cut.status() {
         StatusCode::PAYLOAD_TOO_LARGE => refused(ImportError::TooLarge),
@@ -34,8 +34,12 @@ pub(super) async fn file(
     })?;
     let read = tokio::task::spawn_blocking(move || import::read(&bytes));
     let read = read.await.unwrap_or_else(|fault| Err(ImportError::Damaged(fault.to_string())));
-    let imported = app.runs.import(read.map_err(refused)?, named.ok().and_then(file_name), &[&app.reference]).await?;
-    let status = if imported.known { StatusCode::OK } else { StatusCode::CREATED };
+    let name = named.ok().and_then(file_name);
+    let mut imported = Vec::new();
+    for run in read.map_err(refused)? {
+        imported.push(app.runs.import(run, name.clone(), &[&app.reference]).await?);
+    }
+    let status = if imported.iter().all(|run| run.known) { StatusCode::OK } else { StatusCode::CREATED };
     Ok((status, Json(imported)))
 }
 
@@ -48,7 +52,9 @@ fn refused(error: ImportError) -> Refusal {
     let (status, code) = match error {
         ImportError::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "file_too_large"),
         ImportError::Foreign => (StatusCode::UNPROCESSABLE_ENTITY, "file_foreign"),
-        ImportError::Newer { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "file_newer"),
+        ImportError::Newer { .. } | ImportError::ForeignVersion { .. } => {
+            (StatusCode::UNPROCESSABLE_ENTITY, "file_newer")
+        }
         _ => (StatusCode::UNPROCESSABLE_ENTITY, "file_broken"),
     };
     Refusal::new(status, code, error)

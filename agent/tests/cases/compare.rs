@@ -99,6 +99,7 @@ fn kind_word(kind: FailureKind) -> &'static str {
         FailureKind::UnsupportedEncoding => "unsupported_encoding",
         FailureKind::Redirect => "redirect",
         FailureKind::Protocol => "protocol",
+        FailureKind::NotTold => "not_told",
     }
 }
 

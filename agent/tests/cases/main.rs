@@ -7,6 +7,7 @@ mod calc;
 mod compare;
 mod given;
 mod hardware;
+mod import;
 mod metrics;
 mod play;
 #[path = "../recorded/mod.rs"]
@@ -59,6 +60,7 @@ fn run(wanted: &[String]) -> io::Result<ExitCode> {
             "calc" => calc::check(&id.path)?,
             "metrics" => runtime.block_on(metrics::check(&replay, &id.path, &id.name))?,
             "hardware" => hardware::check(&id.name, &id.path)?,
+            "import" => import::check(&id.name, &id.path)?,
             "scenario" => scenario(&id.name),
             kind => Verdict::NotApplicable(reason(kind)),
         };
@@ -126,7 +128,6 @@ fn scenario(name: &str) -> Verdict {
 /// Why cases of a kind are not played here.
 fn reason(kind: &str) -> &'static str {
     match kind {
-        "import" => "no stream; no importer in this version",
         "ui" => "no stream; steps for a browser",
         _ => "no stream",
     }

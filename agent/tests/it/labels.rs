@@ -88,26 +88,26 @@ async fn a_running_run_is_not_deleted() {
 #[tokio::test]
 async fn a_file_becomes_a_run_that_says_where_it_came_from() {
     let agent = agent().await;
-    let first: Imported = import(&agent, "night%20run.json", exported("abc")).await.json();
+    let [first]: [Imported; 1] = import(&agent, "night%20run.json", exported("abc")).await.json();
     assert_eq!((first.id.as_str(), first.name.as_str(), first.known), ("abc", TITLE, false));
     let runs: Vec<RunSummary> = agent.get(path::RUNS).await.json();
     let note = runs[0].labels.imported.clone().unwrap();
     assert_eq!(note.file.as_deref(), Some("night run.json"));
     // The very same again is no second run.
     let second = import(&agent, "b.json", exported("abc")).await;
-    assert_eq!((second.status, second.json::<Imported>().known), (StatusCode::OK, true));
-    let sample: Imported = import(&agent, "c.json", json::render(&sample::reference())).await.json();
+    assert_eq!((second.status, second.json::<Vec<Imported>>()[0].known), (StatusCode::OK, true));
+    let [sample]: [Imported; 1] = import(&agent, "c.json", json::render(&sample::reference())).await.json();
     assert_eq!((sample.id.as_str(), sample.known), (RunId::REFERENCE, true));
     // Another run of that id gets one of its own.
     let other = RunState { id: "abc".parse().unwrap(), started_unix_ms: 77, ..sample::reference() };
-    let other: Imported = import(&agent, "d.json", json::render(&other)).await.json();
+    let [other]: [Imported; 1] = import(&agent, "d.json", json::render(&other)).await.json();
     assert!(!other.known && other.id.as_str() != "abc");
     let state: RunState = agent.get(&path::of(path::RUN, &other.id)).await.json();
     assert_eq!((state.started_unix_ms, state.cells.len()), (77, 73));
     // What was exported here comes back with its labels.
     patch(&agent, "abc", "{\"revision\":0,\"title\":\"Mine\",\"tags\":[\"night\"]}").await;
     let file = agent.get("/api/v1/runs/abc/export?format=json").await.body.replace("\"abc\"", "\"abd\"");
-    let back: Imported = import(&agent, "e.json", file).await.json();
+    let [back]: [Imported; 1] = import(&agent, "e.json", file).await.json();
     let labels: Labels = agent.get(&path::of(path::LABELS, &back.id)).await.json();
     assert_eq!((labels.title.as_deref(), labels.tags.as_slice()), (Some("Mine"), &["night".to_owned()][..]));
 }
@@ -145,8 +145,8 @@ async fn what_is_wrong_with_labels_and_files_is_a_problem() {
     long name: 422 label_invalid: the name has 10001 characters and 10000 are allowed: shorten it
     unknown deleted: 404 not_found: there is no run "none" in the store
     unknown restored: 404 not_found: there is no run "none" in the store
-    foreign file: 422 file_foreign: the file is JSON, but not a run of Speedmatrix: choose a file that Export → JSON wrote
-    no json: 422 file_broken: the file is not JSON (expected value at line 1 column 1): choose the JSON file of a run, as Export → JSON writes it
+    foreign file: 422 file_foreign: the file is JSON, but neither a run of Speedmatrix nor a result of llm-inference-bench, vLLM's or SGLang's bench serve, AIPerf or guidellm: choose one of those
+    no json: 422 file_broken: the file is not JSON (expected value at line 1 column 1): choose a run's JSON file, or a result of llm-inference-bench, vLLM's or SGLang's bench serve, AIPerf or guidellm
     cut file: 422 file_broken: the file ends in the middle (EOF while parsing a string at line 37 column 11): it was cut short, so copy or export it again
     newer file: 422 file_newer: the file was written by a newer Speedmatrix (layout 9, this one reads 1): update Speedmatrix
     huge file: 413 file_too_large: the file has more than 32 MB and is not read: export runs one by one

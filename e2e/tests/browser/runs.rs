@@ -199,7 +199,7 @@ async fn files_are_imported_or_say_why_not() -> Result<()> {
     drop_file("again.json", &good).await?;
     says("is here already").await?;
     drop_file("other.json", "{\"benchmarks\": [], \"latency_mode\": \"api\"}").await?;
-    says("other.json was not imported: the file is JSON, but not a run of Speedmatrix").await?;
+    says("other.json was not imported: the file is JSON, but neither a run of Speedmatrix").await?;
     drop_file("cut.json", &good[..good.len() / 2]).await?;
     says("cut.json was not imported: the file ends in the middle").await?;
     shot(&page, "runs-import-refused").await?;

@@ -55,7 +55,7 @@ fn lead(state: &RunState) -> String {
                 format::plain(Some(clock_factor))
             )
         }
-        Some(Origin::Imported) => "Imported from a published page.".to_owned(),
+        Some(Origin::Imported) => "Measured by another tool, and imported.".to_owned(),
         Some(Origin::Measured) | None => String::new(),
     };
     let lines = [escape(&engine), facts::subtitle(state), origin];

@@ -1,6 +1,7 @@
 //! A file from elsewhere as a run: what kind of file it is, and what is wrong with it. Each kind has a file of its own.
 
 mod events;
+mod foreign;
 mod own;
 
 use serde::{Deserialize, de::IgnoredAny};
@@ -19,6 +20,9 @@ pub use events::events;
 pub const MAX_BYTES: usize = 32 * 1_024 * 1_024;
 /// Longest line of the list that a run may have, in bytes: its names and its mini map.
 const MAX_SUMMARY_BYTES: usize = 256 * 1_024;
+
+/// Whose results are read.
+const TOOLS: &str = "llm-inference-bench, vLLM's or SGLang's bench serve, AIPerf or guidellm";
 
 /// A run as a file tells it.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,17 +43,33 @@ pub enum ImportError {
     #[error("the file has more than {} MB and is not read: export runs one by one", MAX_BYTES / (1_024 * 1_024))]
     TooLarge,
     /// It is not text.
-    #[error("the file is not text: choose the JSON file of a run, as Export → JSON writes it")]
+    #[error("the file is not text: choose a run's JSON file, or a result of {TOOLS}")]
     NotText,
     /// It is text of another kind.
-    #[error("the file is not JSON ({0}): choose the JSON file of a run, as Export → JSON writes it")]
+    #[error("the file is not JSON ({0}): choose a run's JSON file, or a result of {TOOLS}")]
     NotJson(String),
     /// It ends too early.
     #[error("the file ends in the middle ({0}): it was cut short, so copy or export it again")]
     Cut(String),
-    /// It is JSON of another program.
-    #[error("the file is JSON, but not a run of Speedmatrix: choose a file that Export → JSON wrote")]
+    /// It is JSON of another program that is not known.
+    #[error("the file is JSON, but neither a run of Speedmatrix nor a result of {TOOLS}: choose one of those")]
     Foreign,
+    /// It is a result of a known tool in a layout that is not.
+    #[error(
+        "the file is of {tool} in layout {found}, which is not read here: update Speedmatrix, or export an older layout"
+    )]
+    ForeignVersion {
+        /// The tool with its version.
+        tool: String,
+        /// The layout it names.
+        found: String,
+    },
+    /// It is a result of a known tool without a measurement.
+    #[error("the file is of {tool} and holds no measurement: choose the result of a run that measured something")]
+    NoCells {
+        /// The tool with its version.
+        tool: String,
+    },
     /// It is a run of a later version.
     #[error("the file was written by a newer Speedmatrix (layout {found}, this one reads {known}): update Speedmatrix")]
     Newer {
@@ -59,7 +79,7 @@ pub enum ImportError {
         known: u32,
     },
     /// It says that it is a run, and is none.
-    #[error("the file is a run of Speedmatrix, but damaged ({0}): export the run again")]
+    #[error("the file holds a run, but is damaged ({0}): export the run again")]
     Damaged(String),
 }
 
@@ -78,8 +98,8 @@ struct Head {
     version: Value,
 }
 
-/// Reads a file as a run.
-pub fn read(bytes: &[u8]) -> Result<Import, ImportError> {
+/// Reads a file as runs, at least one: another tool's file may hold several that differ in how they loaded the server.
+pub fn read(bytes: &[u8]) -> Result<Vec<Import>, ImportError> {
     if bytes.len() > MAX_BYTES {
         return Err(ImportError::TooLarge);
     }
@@ -88,15 +108,24 @@ pub fn read(bytes: &[u8]) -> Result<Import, ImportError> {
     if text.trim().is_empty() {
         return Err(ImportError::Empty);
     }
-    let head = head(text)?;
-    match head.format {
-        Value::String(format) if format == json::FORMAT => checked(own::read(text, &head.version)?),
-        _ => Err(ImportError::Foreign),
+    match head(text) {
+        Ok(Some(head)) if head.format == json::FORMAT => Ok(vec![checked(own::read(text, &head.version)?)?]),
+        told => foreign_runs(text, told.err()),
     }
 }
 
-/// What the file says it is, if it is one JSON object.
-fn head(text: &str) -> Result<Head, ImportError> {
+/// Runs of another tool's file; `no_json` is why the text is no JSON of ours.
+fn foreign_runs(text: &str, no_json: Option<ImportError>) -> Result<Vec<Import>, ImportError> {
+    let told = match serde_json::from_str::<Value>(&foreign::lenient(text)) {
+        Ok(file) => foreign::read(&file),
+        Err(_) => foreign::read_lines(text),
+    };
+    let imports = told.ok_or_else(|| no_json.unwrap_or(ImportError::Foreign))??;
+    imports.into_iter().map(checked).collect()
+}
+
+/// What the file says it is, if it is one JSON object; `None` for any other JSON.
+fn head(text: &str) -> Result<Option<Head>, ImportError> {
     let is_object = text.trim_start().starts_with('{');
     let told = if is_object {
         serde_json::from_str::<Head>(text).map(Some)
@@ -104,8 +133,8 @@ fn head(text: &str) -> Result<Head, ImportError> {
         serde_json::from_str::<IgnoredAny>(text).map(|_other_json| None)
     };
     match told {
-        Ok(head) => head.ok_or(ImportError::Foreign),
-        Err(error) if error.is_data() => Err(ImportError::Foreign),
+        Ok(head) => Ok(head),
+        Err(error) if error.is_data() => Ok(None),
         Err(error) if error.is_eof() && is_object => Err(ImportError::Cut(error.to_string())),
         Err(error) => Err(ImportError::NotJson(error.to_string())),
     }
@@ -140,11 +169,11 @@ mod tests {
         let run = sample::reference();
         let labels = Labels { revision: 7, title: Some("Mine".into()), notes: "a\nb".into(), ..Labels::default() };
         let text = json::render_labelled(&run, &labels);
-        let import = read(text.as_bytes()).unwrap();
+        let import = read(text.as_bytes()).unwrap().remove(0);
         assert_eq!(import.run, run);
         assert_eq!((import.labels.title.as_deref(), import.labels.notes.as_str()), (Some("Mine"), "a\nb"));
         // A mark that some editors put before the text is none of its letters.
-        assert_eq!(read(format!("\u{feff}{}", json::render(&run)).as_bytes()).unwrap().run, run);
+        assert_eq!(read(format!("\u{feff}{}", json::render(&run)).as_bytes()).unwrap().remove(0).run, run);
     }
 
     #[test]
@@ -166,17 +195,17 @@ mod tests {
         ];
         insta::assert_snapshot!(said.join("\n"), @"
         the file is empty: export the run again
-        the file is not text: choose the JSON file of a run, as Export → JSON writes it
-        the file is not JSON (expected value at line 1 column 1): choose the JSON file of a run, as Export → JSON writes it
-        the file is JSON, but not a run of Speedmatrix: choose a file that Export → JSON wrote
-        the file is JSON, but not a run of Speedmatrix: choose a file that Export → JSON wrote
-        the file is JSON, but not a run of Speedmatrix: choose a file that Export → JSON wrote
+        the file is not text: choose a run's JSON file, or a result of llm-inference-bench, vLLM's or SGLang's bench serve, AIPerf or guidellm
+        the file is not JSON (expected value at line 1 column 1): choose a run's JSON file, or a result of llm-inference-bench, vLLM's or SGLang's bench serve, AIPerf or guidellm
+        the file is JSON, but neither a run of Speedmatrix nor a result of llm-inference-bench, vLLM's or SGLang's bench serve, AIPerf or guidellm: choose one of those
+        the file is JSON, but neither a run of Speedmatrix nor a result of llm-inference-bench, vLLM's or SGLang's bench serve, AIPerf or guidellm: choose one of those
+        the file is JSON, but neither a run of Speedmatrix nor a result of llm-inference-bench, vLLM's or SGLang's bench serve, AIPerf or guidellm: choose one of those
         the file ends in the middle (EOF while parsing an object at line 3360 column 0): it was cut short, so copy or export it again
         the file was written by a newer Speedmatrix (layout 2, this one reads 1): update Speedmatrix
-        the file is a run of Speedmatrix, but damaged (it does not say the version of its layout): export the run again
-        the file is a run of Speedmatrix, but damaged (missing field `tool` at line 6724 column 3): export the run again
-        the file is a run of Speedmatrix, but damaged (its cells are not those of its plan): export the run again
-        the file is a run of Speedmatrix, but damaged (its names are too long): export the run again
+        the file holds a run, but is damaged (it does not say the version of its layout): export the run again
+        the file holds a run, but is damaged (missing field `tool` at line 6724 column 3): export the run again
+        the file holds a run, but is damaged (its cells are not those of its plan): export the run again
+        the file holds a run, but is damaged (its names are too long): export the run again
         ");
     }
 

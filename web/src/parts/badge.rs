@@ -10,12 +10,12 @@ use speedmatrix_shared::{
 
 use super::icon::{Icon, icon};
 
-/// `Simulated ×40 clock`, `Imported sample`, or nothing for what was measured here.
+/// `Simulated ×40 clock`, `Of another tool`, or nothing for what was measured here.
 pub fn origin_badge(origin: Option<Origin>) -> Option<impl IntoView + use<>> {
     let (class, picture, words) = match origin? {
         Origin::Measured => return None,
         Origin::Simulated { clock_factor } => ("badge warn", Icon::Simulated, simulated_words(clock_factor)),
-        Origin::Imported => ("badge", Icon::Import, "Imported sample".to_owned()),
+        Origin::Imported => ("badge", Icon::Import, "Of another tool".to_owned()),
     };
     Some(view! { <span class=class data-testid="origin">{icon(picture)}{words}</span> })
 }

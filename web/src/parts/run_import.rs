@@ -22,7 +22,7 @@ const MAX_FILES: u32 = 50;
 #[derive(Debug, Clone, PartialEq)]
 struct Outcome {
     file: String,
-    result: Result<Imported, String>,
+    result: Result<Vec<Imported>, String>,
 }
 
 /// The files of this page.
@@ -110,7 +110,7 @@ pub fn ImportButton(
             type="file"
             class="sr"
             multiple
-            accept=".json,application/json"
+            accept=".json,.jsonl,application/json"
             tabindex="-1"
             aria-label="Files to import"
             data-testid="import-files"
@@ -139,7 +139,7 @@ pub fn ImportReport(
             }}
         </div>
         <div class="drop-veil" hidden=move || !import.dragging.get() data-testid="drop-veil">
-            <p>{icon(Icon::Import)}"Drop the JSON file of a run to import it"</p>
+            <p>{icon(Icon::Import)}"Drop the result of a run to import it"</p>
         </div>
     }
 }
@@ -147,14 +147,17 @@ pub fn ImportReport(
 fn told(outcome: Outcome) -> impl IntoView {
     let Outcome { file, result } = outcome;
     match result {
-        Ok(Imported { id, name, known }) => {
-            let text = if known { format!("{name} is here already.") } else { format!("{name} is imported.") };
-            let address = address(&id);
-            view! { <Notice weight=Weight::Info text><a class="btn" href=address>"Open it"</a></Notice> }.into_any()
-        }
+        Ok(runs) => runs.into_iter().map(came).collect_view().into_any(),
         Err(error) => {
             let text = format!("{file} was not imported: {error}.");
             view! { <Notice weight=Weight::Bad text/> }.into_any()
         }
     }
+}
+
+fn came(run: Imported) -> impl IntoView {
+    let Imported { id, name, known } = run;
+    let text = if known { format!("{name} is here already.") } else { format!("{name} is imported.") };
+    let address = address(&id);
+    view! { <Notice weight=Weight::Info text><a class="btn" href=address>"Open it"</a></Notice> }
 }
