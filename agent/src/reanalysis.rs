@@ -9,7 +9,7 @@ use speedmatrix_shared::{
     stats::{RULES_VERSION, cell::CellResult},
 };
 
-use crate::store::{RawKept, Store, StoreError};
+use crate::store::{RawKept, Store, StoreError, Which};
 
 /// How the name of a run that was analysed again goes on.
 const ANALYSED_AGAIN: &str = " (analysed again";
@@ -41,11 +41,15 @@ pub struct Reanalysis {
     cells: Vec<Again>,
 }
 
-/// A finished cell, then and now.
+/// A measurement of a cell, then and now.
 #[derive(Debug)]
 pub struct Again {
-    /// Which.
+    /// The cell.
     pub cell: CellId,
+    /// The event that tells its result.
+    pub seq: u64,
+    /// Which of the cell's measurements it is, from 1, where there are several.
+    pub repeat: Option<usize>,
     /// What is stored.
     pub then: CellResult,
     /// What today's rules say.
@@ -86,8 +90,15 @@ impl Reanalysis {
             return Err(ReanalysisError::Running(id.clone()));
         }
         let mut cells = Vec::new();
-        for (cell, then) in run.cells.iter().filter_map(|cell| Some((cell.id, cell.result()?))) {
-            cells.push(Again { cell, then: then.clone(), now: now(store, id, cell).await? });
+        for Envelope { seq, event, .. } in store.events_from(id, 0).await? {
+            if let RunEvent::CellFinished { cell, result } = event {
+                cells.push(Again { cell, seq, repeat: None, then: *result, now: now(store, id, cell, seq).await? });
+            }
+        }
+        // Repeats of a cell need not follow on each other.
+        cells.sort_by_key(|again| run.cells.iter().position(|cell| cell.id == again.cell));
+        for repeats in cells.chunk_by_mut(|a, b| a.cell == b.cell).filter(|repeats| repeats.len() > 1) {
+            (1..).zip(repeats).for_each(|(number, again)| again.repeat = Some(number));
         }
         if cells.iter().all(|again| matches!(again.now, Now::NoRaw)) {
             return Err(ReanalysisError::NoRaw(id.clone()));
@@ -95,7 +106,7 @@ impl Reanalysis {
         Ok(Self { run, cells })
     }
 
-    /// Every finished cell, in run order.
+    /// Every measurement of a cell, by the plan's order of cells.
     pub fn cells(&self) -> &[Again] {
         &self.cells
     }
@@ -107,7 +118,7 @@ impl Reanalysis {
         let new: RunId =
             uuid::Uuid::now_v7().to_string().parse().expect("a UUID is lower-case letters, digits and dashes");
         let mut seq = 0;
-        for Envelope { at, event, .. } in store.events_from(old, 0).await? {
+        for Envelope { seq: told_by, at, event } in store.events_from(old, 0).await? {
             let events = match event {
                 RunEvent::RunStarted { plan, started_unix_ms, tool } => {
                     [None, Some(RunEvent::RunStarted { plan: self.renamed(plan)?, started_unix_ms, tool })]
@@ -118,7 +129,7 @@ impl Reanalysis {
                 event => [None, Some(event)],
             };
             for event in events.into_iter().flatten() {
-                self.append(store, &new, Envelope { seq, at, event }).await?;
+                self.append(store, &new, Envelope { seq, at, event }, told_by).await?;
                 seq += 1;
             }
         }
@@ -126,10 +137,12 @@ impl Reanalysis {
     }
 
     /// Stores an event of the new run; with that of a finished cell its new result and its raw arrivals.
-    async fn append(&self, store: &Store, new: &RunId, mut envelope: Envelope) -> Result<(), StoreError> {
+    /// `told_by` is its number in the old run.
+    async fn append(&self, store: &Store, new: &RunId, mut envelope: Envelope, told_by: u64) -> Result<(), StoreError> {
         if let RunEvent::CellFinished { cell, result } = &mut envelope.event
-            && let Some(now) = self.cells.iter().find(|again| again.cell == *cell).and_then(Again::result)
-            && let Some(raw) = store.raw(&self.run.id, *cell).await?
+            && let Some(again) = self.cells.iter().find(|again| again.seq == told_by)
+            && let Some(now) = again.result()
+            && let Some(raw) = store.raw(&self.run.id, *cell, Which::ToldBy(told_by)).await?
         {
             let cell = *cell;
             **result = now.clone();
@@ -159,14 +172,14 @@ impl Reanalysis {
             kept => format!("; {kept} keep their numbers, as their raw arrivals are missing or damaged"),
         };
         format!(
-            "analysed again from run {id} by {tool} under rules {RULES_VERSION}: {changed} of {all} cells changed{kept}"
+            "analysed again from run {id} by {tool} under rules {RULES_VERSION}: {changed} of {all} measurements changed{kept}"
         )
     }
 }
 
-async fn now(store: &Store, run: &RunId, cell: CellId) -> Result<Now, StoreError> {
+async fn now(store: &Store, run: &RunId, cell: CellId, seq: u64) -> Result<Now, StoreError> {
     let damaged = |detail: String| Now::Damaged(StoreError::DamagedRaw { run: run.clone(), cell, detail });
-    let bytes = match store.raw(run, cell).await {
+    let bytes = match store.raw(run, cell, Which::ToldBy(seq)).await {
         Ok(Some(bytes)) => bytes,
         Ok(None) => return Ok(Now::NoRaw),
         Err(error @ StoreError::DamagedRaw { .. }) => return Ok(Now::Damaged(error)),

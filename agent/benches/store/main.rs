@@ -15,7 +15,7 @@ use std::{
 };
 
 use figure::{Figure, at_most, table};
-use speedmatrix_agent::store::{Access, RawKept, Store};
+use speedmatrix_agent::store::{Access, RawKept, Store, Which};
 use speedmatrix_shared::{
     event::{Envelope, RunEvent, RunOutcome},
     id::RunId,
@@ -111,7 +111,7 @@ async fn reopen(path: &Path, run: &RunId) -> Outcome<Figure> {
     let listed = store.list().await?;
     let state = store.load(run).await?;
     let last = state.cells.last().ok_or("the run has no cells")?;
-    let bytes = store.raw(run, last.id).await?.ok_or("the cell has no record")?;
+    let bytes = store.raw(run, last.id, Which::Last).await?.ok_or("the cell has no record")?;
     let raw = codec::decode(&bytes)?;
     let took = begun.elapsed();
     if listed.len() != 1 || Some(&raw.result()) != last.result() {

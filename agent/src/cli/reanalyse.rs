@@ -46,7 +46,8 @@ pub(super) async fn reanalyse(args: ReanalyseArgs, terminal: &mut Terminal) -> R
 }
 
 fn name(again: &Again) -> String {
-    again.cell.to_string()
+    let repeat = again.repeat.map_or_else(String::new, |number| format!(" #{number}"));
+    format!("{}{repeat}", again.cell)
 }
 
 /// The changed cells below their heads; nothing if there are none.
@@ -119,7 +120,7 @@ mod tests {
         let then = CellResult { rules: None, findings: Vec::new(), ..CellResult::not_drained(0.0, 0.0) };
         let mut now = CellResult { rules: Some(RULES_VERSION), ..then.clone() };
         change(&mut now);
-        Again { cell: cell.parse().unwrap(), then, now: Now::Result(Box::new(now)) }
+        Again { cell: cell.parse().unwrap(), seq: 0, repeat: None, then, now: Now::Result(Box::new(now)) }
     }
 
     #[test]

@@ -32,7 +32,7 @@ use crate::{
     hub::{Follower, Hub, Presence, RunTime, Subscription, TellError},
     prompt::corpus::CorpusError,
     secret::Secret,
-    store::{Store, StoreError},
+    store::{Store, StoreError, Which},
 };
 
 /// How long a stop may take until the agent ends without it; the run's record then says that it was interrupted.
@@ -240,9 +240,9 @@ impl Runs {
         }
     }
 
-    /// What a cell's result was computed from, packed; `None` where it was not kept.
+    /// What the last result of a cell was computed from, packed; `None` where it was not kept.
     pub async fn raw(&self, run: &RunId, cell: CellId) -> Result<Option<Vec<u8>>, StoreError> {
-        self.store.raw(run, cell).await
+        self.store.raw(run, cell, Which::Last).await
     }
 
     /// A feed of a run, running or not.

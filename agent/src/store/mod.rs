@@ -26,7 +26,7 @@ use tokio::sync::{mpsc, oneshot};
 use database::Database;
 pub use error::StoreError;
 pub use import::Foreign;
-pub use raw::RawKept;
+pub use raw::{RawKept, Which};
 
 /// Calls that may wait for the file's thread; more wait at their caller.
 const WAITING_CALLS: usize = 64;
@@ -97,10 +97,10 @@ impl Store {
         self.call(move |database| database.append_cell(&run, &envelope, &raw)).await
     }
 
-    /// What a cell's result was computed from, packed; `None` where it was not kept.
-    pub async fn raw(&self, run: &RunId, cell: CellId) -> Result<Option<Vec<u8>>, StoreError> {
+    /// What the result of a cell's measurement was computed from, packed; `None` where it was not kept.
+    pub async fn raw(&self, run: &RunId, cell: CellId, which: Which) -> Result<Option<Vec<u8>>, StoreError> {
         let run = run.clone();
-        self.call(move |database| database.raw(&run, cell)).await
+        self.call(move |database| database.raw(&run, cell, which)).await
     }
 
     /// All runs: running ones first, then newest first. A run whose record is damaged is among them and says so.

@@ -1,4 +1,4 @@
-//! What the results of finished cells were computed from: one packed record per cell.
+//! What the results of finished cells were computed from: one packed record per measurement.
 
 use rusqlite::{OptionalExtension as _, Transaction, params};
 use speedmatrix_shared::{
@@ -21,15 +21,29 @@ pub enum RawKept {
     Lost(StoreError),
 }
 
+/// Which measurement of a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// The latest that was kept.
+    Last,
+    /// The one whose result the event of this number tells.
+    ToldBy(u64),
+}
+
 impl Database {
-    /// The record of a cell; `None` if there is none.
-    pub(super) fn raw(&self, run: &RunId, cell: CellId) -> Result<Option<Vec<u8>>, StoreError> {
-        let sql = "SELECT CASE WHEN length(bytes) <= ?3 THEN bytes END FROM raw WHERE run = ?1 AND cell = ?2";
+    /// The record of a measurement of a cell; `None` if there is none.
+    pub(super) fn raw(&self, run: &RunId, cell: CellId, which: Which) -> Result<Option<Vec<u8>>, StoreError> {
+        let (from, to) = match which {
+            Which::Last => (0, i64::MAX),
+            Which::ToldBy(seq) => (whole(seq), whole(seq)),
+        };
+        let sql = "SELECT CASE WHEN length(bytes) <= ?3 THEN bytes END FROM raw \
+                   WHERE run = ?1 AND cell = ?2 AND seq BETWEEN ?4 AND ?5 ORDER BY seq DESC LIMIT 1";
         let found: Option<Option<Vec<u8>>> = self
             .connection()
             .prepare_cached(sql)
             .and_then(|mut statement| {
-                let of_cell = params![run.as_str(), cell.to_string(), whole(MAX_BYTES as u64)];
+                let of_cell = params![run.as_str(), cell.to_string(), whole(MAX_BYTES as u64), from, to];
                 statement.query_row(of_cell, |row| row.get(0)).optional()
             })
             .map_err(|e| explain(self.path(), e))?;

@@ -13,7 +13,7 @@ use super::{
 const APPLICATION_ID: i64 = 0x5370_4d78;
 
 /// The schema of this version.
-pub(super) const KNOWN: i64 = 3;
+pub(super) const KNOWN: i64 = 4;
 
 /// Step n makes schema n + 1 out of schema n. A step that was released is never edited.
 const STEPS: [&str; KNOWN as usize] = [
@@ -67,6 +67,20 @@ const STEPS: [&str; KNOWN as usize] = [
         deleted_unix_ms INTEGER
     ) STRICT;
     UPDATE runs SET summary = '{}';
+    ",
+    // A cell that is measured again keeps the record of each measurement.
+    "
+    ALTER TABLE raw RENAME TO raw_of_last;
+    CREATE TABLE raw (
+        run   TEXT    NOT NULL REFERENCES runs (id),
+        cell  TEXT    NOT NULL,
+        seq   INTEGER NOT NULL,
+        rules INTEGER,
+        bytes BLOB    NOT NULL,
+        PRIMARY KEY (run, cell, seq)
+    ) STRICT;
+    INSERT INTO raw SELECT run, cell, seq, rules, bytes FROM raw_of_last;
+    DROP TABLE raw_of_last;
     ",
 ];
 

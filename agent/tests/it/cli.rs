@@ -10,7 +10,7 @@ use std::{
 use futures_util::StreamExt as _;
 use speedmatrix_agent::{
     client::{Target, http::Http},
-    store::{Access, Store},
+    store::{Access, Store, Which},
 };
 use speedmatrix_shared::{
     api::{RunSummary, ServerMessage, path},
@@ -350,7 +350,8 @@ async fn what_was_measured_survives_a_kill() {
     let store = Store::open(&store, Access::Read).await.unwrap();
     let (cell, result) = finished.unwrap();
     assert_eq!(store.load(&run).await.unwrap().cell(cell).unwrap().result(), Some(&result));
-    let raw = store.raw(&run, cell).await.unwrap().expect("raw arrivals are stored together with their cell");
+    let raw =
+        store.raw(&run, cell, Which::Last).await.unwrap().expect("raw arrivals are stored together with their cell");
     assert_eq!(codec::decode(&raw).unwrap().result(), result);
 }
 

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use speedmatrix_agent::{
     runs::Runs,
     sim::SimThread,
-    store::{Access, Store},
+    store::{Access, Store, Which},
 };
 use speedmatrix_shared::{
     event::{LogLevel, RunOutcome},
@@ -32,13 +32,20 @@ struct Kept {
 impl Kept {
     /// `prepare` is done to the empty store before the run.
     async fn measured(prepare: &str) -> Self {
+        Self::measured_by(prepare, PlanDraft::default()).await
+    }
+
+    /// As [`Self::measured`], with the repeats of `manner`.
+    async fn measured_by(prepare: &str, manner: PlanDraft) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&folder.path().join("runs.sqlite3"), Access::Measure).await.unwrap();
         let kept = Self { folder, run: "none".parse().unwrap() };
         kept.tool().execute_batch(prepare).unwrap();
         let sim: SimThread = tokio::task::spawn_blocking(|| simulator(exact(20.0))).await.unwrap();
         let runs = Runs::new(store);
-        let plan = PlanDraft { target: sim.base_url(), name: "small".into(), ..draft("1K", "1,2", "1s", "32") };
+        let PlanDraft { repeats, order, .. } = manner;
+        let small = draft("1K", "1,2", "1s", "32");
+        let plan = PlanDraft { target: sim.base_url(), name: "small".into(), repeats, order, ..small };
         let run = runs.start(plan, None).await.unwrap();
         runs.ended(&run).await;
         Self { run, ..kept }
@@ -86,7 +93,7 @@ async fn the_raw_arrivals_of_every_finished_cell_give_its_very_result() {
     let (store, state) = (kept.store().await, kept.state(&kept.run).await);
     assert_eq!(state.cells.len(), 3);
     for cell in &state.cells {
-        let bytes = store.raw(&kept.run, cell.id).await.unwrap().expect("it is stored with the cell");
+        let bytes = store.raw(&kept.run, cell.id, Which::Last).await.unwrap().expect("it is stored with the cell");
         let result = codec::decode(&bytes).unwrap().result();
         assert_eq!((Some(&result), result.rules), (cell.result(), Some(RULES_VERSION)), "{}", cell.id);
     }
@@ -94,6 +101,26 @@ async fn the_raw_arrivals_of_every_finished_cell_give_its_very_result() {
         kept.reanalyse(kept.run.as_str(), &[]),
         (0, format!("3 of 3 analysed cells unchanged under rules {RULES_VERSION}\n"), String::new())
     );
+}
+
+#[tokio::test]
+async fn each_measurement_of_a_repeated_cell_is_analysed_again() {
+    let manner = PlanDraft { repeats: "2".into(), order: "interleaved".into(), ..PlanDraft::default() };
+    let kept = Kept::measured_by("", manner).await;
+    let all = format!("5 of 5 analysed cells unchanged under rules {RULES_VERSION}\n");
+    assert_eq!(kept.reanalyse(kept.run.as_str(), &[]), (0, all.clone(), String::new()));
+    let new = kept.saved();
+    let of = |state: RunState| state.cells.into_iter().map(|cell| (cell.state, cell.repeats)).collect::<Vec<_>>();
+    assert_eq!(of(kept.state(&new).await), of(kept.state(&kept.run).await));
+    assert_eq!(kept.reanalyse(new.as_str(), &[]).1, all);
+    // The first measurement alone is damaged.
+    kept.tool()
+        .execute_batch(
+            "UPDATE raw SET bytes = x'00' WHERE cell = 'decode-1K-2' AND seq = \
+             (SELECT min(first.seq) FROM raw AS first WHERE first.run = raw.run AND first.cell = raw.cell)",
+        )
+        .unwrap();
+    assert_eq!(kept.reanalyse(new.as_str(), &[]).1, all.replace("5 of 5", "4 of 4"));
 }
 
 #[tokio::test]
@@ -127,7 +154,7 @@ async fn new_results_are_a_new_run_beside_the_old_one() {
     let said = format!("analysed again from run {} by speedmatrix", kept.run);
     assert!(state.log.iter().any(|line| line.text.starts_with(&said)), "{:?}", state.log);
     for cell in &state.cells {
-        let of = async |run: &RunId| store.raw(run, cell.id).await.unwrap().unwrap();
+        let of = async |run: &RunId| store.raw(run, cell.id, Which::Last).await.unwrap().unwrap();
         assert_eq!(of(&new).await, of(&kept.run).await);
     }
     let (status, again, _) = kept.reanalyse(new.as_str(), &[]);

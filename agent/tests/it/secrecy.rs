@@ -3,7 +3,7 @@
 
 use std::process::Output;
 
-use speedmatrix_agent::store::{Access, Store};
+use speedmatrix_agent::store::{Access, Store, Which};
 use speedmatrix_shared::raw::codec;
 
 use crate::{
@@ -60,7 +60,7 @@ async fn no_secret_is_left_anywhere() {
         let state = listed.load(&summary.id).await.unwrap();
         for cell in state.cells.iter().map(|cell| cell.id) {
             // Packed, so that a search in the file would not see it.
-            let Some(bytes) = listed.raw(&summary.id, cell).await.unwrap() else { continue };
+            let Some(bytes) = listed.raw(&summary.id, cell, Which::Last).await.unwrap() else { continue };
             let raw = format!("{:?}", codec::decode(&bytes).unwrap());
             failures += raw.matches("Failed(RequestFailure").count();
             found.extend(leaks("raw", &raw));

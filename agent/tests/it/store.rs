@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use rusqlite::Connection;
-use speedmatrix_agent::store::{Access, Store, StoreError};
+use speedmatrix_agent::store::{Access, Store, StoreError, Which};
 use speedmatrix_shared::{
     event::{Envelope, RunEvent, RunOutcome},
     id::RunId,
@@ -176,7 +176,7 @@ async fn a_file_that_is_none_of_ours_is_refused_and_left_alone() {
     insta::assert_snapshot!(sentences.join("\n"), @"
     the store FOLDER/runs.sqlite3 is damaged (file is not a database) and was left as it is: move it away, or choose another file with --store
     FOLDER/runs.sqlite3 is the database of another program: choose another file with --store
-    the store FOLDER/runs.sqlite3 was made by a newer Speedmatrix (schema 99, this one knows 3): update Speedmatrix, or choose another file with --store
+    the store FOLDER/runs.sqlite3 was made by a newer Speedmatrix (schema 99, this one knows 4): update Speedmatrix, or choose another file with --store
     the store FOLDER/runs.sqlite3 can't be opened (unable to open database file: FOLDER/runs.sqlite3): check the folder, or choose another file with --store
     ");
 }
@@ -193,11 +193,11 @@ async fn a_store_of_an_older_version_is_brought_up_to_date() {
         .execute_batch("DROP TABLE labels; DROP TABLE raw; PRAGMA user_version = 1")
         .unwrap();
     let error = Store::open(&path, Access::Read).await.unwrap_err();
-    assert!(matches!(error, StoreError::Older { found: 1, known: 3, .. }), "{error}");
+    assert!(matches!(error, StoreError::Older { found: 1, known: 4, .. }), "{error}");
     for access in [Access::Serve, Access::Read] {
         let store = Store::open(&path, access).await.unwrap();
         let state = store.load(&run("a")).await.unwrap();
-        assert_eq!(store.raw(&run("a"), state.cells[0].id).await.unwrap(), None);
+        assert_eq!(store.raw(&run("a"), state.cells[0].id, Which::Last).await.unwrap(), None);
     }
 }
 
