@@ -44,6 +44,12 @@ pub mod path {
     pub const RESTORE: &str = "/api/v1/runs/{id}/restore";
     /// POST the bytes of a file, with its name as `?name=`: [`super::Imported`].
     pub const IMPORT: &str = "/api/v1/import";
+    /// POST [`super::Enter`]: the browser keeps the token in a cookie; DELETE: it forgets it.
+    pub const ENTER: &str = "/api/v1/enter";
+    /// GET: the valid [`super::Pass`]es; POST [`super::NewPass`]: [`super::Shared`].
+    pub const PASSES: &str = "/api/v1/passes";
+    /// DELETE: takes a pass back. `{pass}` is its number.
+    pub const PASS: &str = "/api/v1/passes/{pass}";
 
     /// A path with its run filled in.
     pub fn of(template: &str, id: &crate::id::RunId) -> String {
@@ -70,6 +76,104 @@ pub struct SavedTarget {
     pub demo_plan: Option<PlanDraft>,
 }
 
+/// What somebody may do with an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Look.
+    Viewer,
+    /// Look, start, change, delete and share.
+    Operator,
+}
+
+impl Role {
+    /// Plain words.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Viewer => "Viewer",
+            Self::Operator => "Operator",
+        }
+    }
+}
+
+/// Who is let in by a token, without the token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pass {
+    /// Its number, to take it back.
+    pub number: u64,
+    /// What it allows.
+    pub role: Role,
+    /// The only run that may be looked at; `None`: all.
+    pub run: Option<RunId>,
+    /// What people call it.
+    pub name: String,
+    /// Wall time, milliseconds since 1970 UTC.
+    pub created_unix_ms: u64,
+    /// When it runs out; `None`: never.
+    pub until_unix_ms: Option<u64>,
+}
+
+impl Pass {
+    /// Whether it has not run out at a wall time in milliseconds since 1970 UTC.
+    pub fn is_valid(&self, now_unix_ms: u64) -> bool {
+        self.until_unix_ms.is_none_or(|until| now_unix_ms < until)
+    }
+}
+
+/// Asks for a pass.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewPass {
+    /// What it allows.
+    pub role: Role,
+    /// The only run that may be looked at; `None`: all.
+    #[serde(default)]
+    pub run: Option<RunId>,
+    /// What people call it.
+    #[serde(default)]
+    pub name: String,
+    /// For how long, from now; `None`: until it is taken back.
+    #[serde(default)]
+    pub hours: Option<u32>,
+}
+
+/// A pass that was just made, with its token: it is told this one time.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shared {
+    /// What its owner sends, or opens as [`enter_link`].
+    pub token: String,
+    /// What it allows.
+    pub pass: Pass,
+}
+
+/// A token that somebody was given.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Enter {
+    /// The token.
+    pub token: String,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("pass", &self.pass).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Enter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Enter").finish_non_exhaustive()
+    }
+}
+
+/// What stands before the token in the fragment of a link.
+pub const ENTER_MARK: &str = "enter=";
+
+/// The link that lets a browser in. The token is in its fragment, which no browser sends to a server or tells other
+/// sites, and which the page takes out of the address at once.
+pub fn enter_link(page: &str, token: &str) -> String {
+    format!("{page}#{ENTER_MARK}{token}")
+}
+
 /// What an agent is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Info {
@@ -81,6 +185,15 @@ pub struct Info {
     pub now_unix_ms: u64,
     /// Servers to choose from.
     pub targets: Vec<SavedTarget>,
+    /// What whoever asked may do; `None`: nothing before they enter.
+    #[serde(default)]
+    pub role: Option<Role>,
+    /// The only run that they may look at; `None`: all.
+    #[serde(default)]
+    pub run: Option<RunId>,
+    /// Whether the agent asks for tokens, so that links can be given away.
+    #[serde(default)]
+    pub is_guarded: bool,
 }
 
 /// One line of the run list.

@@ -71,6 +71,10 @@ pub(super) enum Command {
     /// Every finished cell keeps its raw arrivals. The table shows the cells whose results differ; without --save
     /// nothing is written.
     Reanalyse(ReanalyseArgs),
+    /// Let somebody in: makes a link that opens the page of an agent that asks for tokens
+    ///
+    /// The link is the only line of its output and is shown once. It works beside an agent, and at once.
+    Link(LinkArgs),
     /// Look at a server without measuring it
     ///
     /// Says what answers there: engine, version, model and limits.
@@ -86,7 +90,7 @@ pub(super) struct StoreArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
-    /// Where to listen; port 0 takes a free one. Whoever reaches this address can start runs
+    /// Where to listen; port 0 takes a free one. At any but this machine's own address (127.0.0.1) links are asked for
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7878")]
     pub(super) listen: SocketAddr,
     #[command(flatten)]
@@ -97,12 +101,42 @@ pub(super) struct ServeArgs {
     /// Another name under which the page may be opened, for example behind a proxy; may be repeated
     #[arg(long, value_name = "NAME")]
     pub(super) allow_host: Vec<String>,
+    /// Ask for links also on this machine's own address, as behind a proxy that lets strangers in
+    #[arg(long)]
+    pub(super) require_token: bool,
     /// Measure the simulated server once if the store holds no run yet
     #[arg(long)]
     pub(super) demo: bool,
     /// Simulated seconds per real second of the built-in simulated server
     #[arg(long, value_name = "X", default_value_t = super::serve::DEMO_CLOCK_FACTOR)]
     pub(super) demo_clock_factor: f64,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct LinkArgs {
+    #[command(flatten)]
+    pub(super) store: StoreArgs,
+    /// Allow everything, not only to look
+    #[arg(long)]
+    pub(super) operator: bool,
+    /// Only this run may be looked at [default: all]
+    #[arg(long, value_name = "ID")]
+    pub(super) run: Option<String>,
+    /// Hours after which it runs out [default: never]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=87_840))]
+    pub(super) hours: Option<u32>,
+    /// What to call it in the list
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub(super) name: String,
+    /// Address under which whoever gets it reaches the page
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7878")]
+    pub(super) page: String,
+    /// Show who is let in, and make none
+    #[arg(long, conflicts_with_all = ["operator", "run", "hours", "name", "revoke"])]
+    pub(super) list: bool,
+    /// Take a link back, by its number in the list
+    #[arg(long, value_name = "N", conflicts_with_all = ["operator", "run", "hours", "name"])]
+    pub(super) revoke: Option<u64>,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! The command line: what was asked, and who does it.
 
 mod args;
+mod link;
 mod measure;
 mod read;
 mod reanalyse;
@@ -17,6 +18,7 @@ use crate::{
     client::probe::ProbeError,
     reanalysis::ReanalysisError,
     runs::StartError,
+    server::NewPassError,
     store::StoreError,
     terminal::Terminal,
     watch::{self, WatchError},
@@ -66,6 +68,8 @@ enum CliError {
     Start(#[from] StartError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Link(#[from] NewPassError),
     #[error(transparent)]
     Reanalysis(#[from] ReanalysisError),
     #[error(transparent)]
@@ -138,6 +142,7 @@ pub async fn carry_out(wanted: Wanted, terminal: &mut Terminal) -> Exit {
         Command::Watch(args) => watch::watch(&args.url, terminal).await.map(|()| Exit::Done).map_err(CliError::from),
         Command::Runs(args) => read::list(args, terminal).await,
         Command::Export(args) => read::export(args, terminal).await,
+        Command::Link(args) => link::link(args, terminal).await,
         Command::Reanalyse(args) => reanalyse::reanalyse(args, terminal).await,
     };
     done.unwrap_or_else(|error| {

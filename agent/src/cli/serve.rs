@@ -13,10 +13,10 @@ use speedmatrix_shared::{api::SavedTarget, plan::PlanDraft};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{CliError, Exit, Interrupts, args::ServeArgs, target};
+use super::{CliError, Exit, Interrupts, args::ServeArgs, link, target};
 use crate::{
     runs::Runs,
-    server::{AllowedHosts, AppState, app},
+    server::{AllowedHosts, AppState, Door, app},
     sim::{SimConfig, SimThread},
     store::{Access, Store},
     terminal::Terminal,
@@ -39,13 +39,20 @@ pub(super) async fn serve(args: ServeArgs, terminal: &mut Terminal) -> Result<Ex
     let simulator = start_simulator(args.demo_clock_factor).await?;
     let demo = demo_target(&simulator);
     let hosts = AllowedHosts::new(address, args.allow_host);
-    let app = app(AppState::new(Arc::clone(&runs), vec![demo.clone()], hosts));
+    let asked = if args.require_token { link::Asked::Tokens } else { link::Asked::Nothing };
+    let door = link::door(address, asked);
+    let app = app(AppState::new(Arc::clone(&runs), vec![demo.clone()], hosts, door.clone()));
     let closing = CancellationToken::new();
     // Small frames must not wait for each other.
     let listener = listener.tap_io(|socket| drop(socket.set_nodelay(true)));
     let server = axum::serve(listener, app).with_graceful_shutdown(closing.clone().cancelled_owned());
     let mut server = tokio::spawn(server.into_future());
-    greet(address, terminal)?;
+    // The first line is for people and programs: the address, and nothing before it.
+    terminal.line(&format!("listening on {}", page_of(address)))?;
+    match door {
+        Door::Open => terminal.hint("open it in a browser; Ctrl-C stops"),
+        Door::Guarded => link::first(runs.store(), &page_of(address), terminal).await?,
+    }
     if args.open && !open_browser(&page_of(address)) {
         terminal.hint("no browser could be started: open the address by hand");
     }
@@ -98,16 +105,6 @@ fn demo_target(simulator: &SimThread) -> SavedTarget {
         ..PlanDraft::default()
     };
     SavedTarget { name: "Built-in simulated server".into(), url, demo_plan: Some(plan) }
-}
-
-/// The first line is for people and programs: the address, and nothing before it.
-fn greet(address: SocketAddr, terminal: &mut Terminal) -> Result<(), CliError> {
-    terminal.line(&format!("listening on {}", page_of(address)))?;
-    if !address.ip().is_loopback() {
-        terminal.hint("whoever reaches this address can start and stop runs: keep it inside a trusted network");
-    }
-    terminal.hint("open it in a browser; Ctrl-C stops");
-    Ok(())
 }
 
 /// Where the page is: an agent that listens everywhere is found here too.

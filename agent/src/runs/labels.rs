@@ -11,12 +11,17 @@ use speedmatrix_shared::{
 };
 
 use super::{Runs, unix_ms};
-use crate::store::{Foreign, StoreError};
+use crate::store::{Foreign, Store, StoreError};
 
 /// How long after the time for taking a deletion back the run is removed: who presses in the last moment is heard.
 const UNDO_GRACE: Duration = Duration::from_secs(2);
 
 impl Runs {
+    /// Where everything is kept.
+    pub const fn store(&self) -> &Store {
+        &self.store
+    }
+
     /// What people added to a run.
     pub async fn labels(&self, run: &RunId) -> Result<Labels, StoreError> {
         self.store.labels(run).await

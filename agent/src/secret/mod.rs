@@ -4,13 +4,18 @@
 mod argv;
 mod names;
 mod text;
+mod token;
 
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 
-pub use self::{argv::argv, names::is_secret_name};
+pub use self::{
+    argv::argv,
+    names::is_secret_name,
+    token::{Digest, Token},
+};
 
 /// Put in place of a secret.
 pub const REDACTED: &str = "<redacted>";

@@ -56,6 +56,7 @@ impl From<StoreError> for Refusal {
         let (status, code) = match &error {
             StoreError::NoSuchRun(_) => (StatusCode::NOT_FOUND, "not_found"),
             StoreError::Running(_) => (StatusCode::CONFLICT, "run_running"),
+            StoreError::TooManyPasses { .. } => (StatusCode::CONFLICT, "too_many_links"),
             StoreError::Label(_) => (StatusCode::UNPROCESSABLE_ENTITY, "label_invalid"),
             StoreError::LabelsChanged { now, .. } => {
                 let labels = Some(now.clone());

@@ -7,6 +7,7 @@ use axum::{
         Path, State, WebSocketUpgrade,
         ws::{Message, WebSocket, rejection::WebSocketUpgradeRejection},
     },
+    http::HeaderMap,
     response::Response,
 };
 use bytes::Bytes;
@@ -15,7 +16,7 @@ use speedmatrix_shared::{
     id::RunId,
 };
 
-use super::{AppState, error::Refusal};
+use super::{AppState, door::Visit, error::Refusal};
 use crate::hub::Subscription;
 
 /// A client that takes longer for one message is let go; it comes back for a snapshot.
@@ -28,6 +29,7 @@ const MAX_INCOMING_BYTES: usize = 4 * 1_024;
 pub(super) async fn upgrade(
     State(app): State<AppState>,
     Path(id): Path<String>,
+    headers: HeaderMap,
     socket: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
     let id: RunId = id.parse()?;
@@ -38,11 +40,12 @@ pub(super) async fn upgrade(
         app.runs.subscribe(&id).await?
     };
     let socket = socket.max_message_size(MAX_INCOMING_BYTES).max_frame_size(MAX_INCOMING_BYTES);
-    Ok(socket.on_upgrade(move |socket| tell(socket, subscription)))
+    let visit = Visit::of(&app, &headers);
+    Ok(socket.on_upgrade(move |socket| tell(socket, subscription, visit)))
 }
 
-/// Tells until the client goes or is too slow.
-async fn tell(mut socket: WebSocket, mut subscription: Subscription) {
+/// Tells until the client goes, is too slow, or may look no more.
+async fn tell(mut socket: WebSocket, mut subscription: Subscription, visit: Visit) {
     let hello = ServerMessage::Hello { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").into() };
     if send(&mut socket, &hello).await.is_none() {
         return;
@@ -60,6 +63,10 @@ async fn tell(mut socket: WebSocket, mut subscription: Subscription) {
                 }
             },
         };
+        let is_time_to_ask = matches!(message, ServerMessage::Presence { .. });
+        if is_time_to_ask && !visit.goes_on().await {
+            return;
+        }
         if heard.elapsed() > SILENCE_LIMIT || send(&mut socket, &message).await.is_none() {
             return;
         }

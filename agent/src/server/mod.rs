@@ -2,12 +2,14 @@
 
 mod assets;
 mod cells;
+mod door;
 mod error;
 mod export;
 mod guard;
 mod import;
 mod labels;
 mod live;
+mod passes;
 mod runs;
 
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use axum::{
     extract::DefaultBodyLimit,
     http::{HeaderName, HeaderValue, header},
     middleware,
-    routing::{get, post},
+    routing::{delete, get, post},
 };
 use speedmatrix_shared::{
     api::{SavedTarget, path},
@@ -27,7 +29,9 @@ use speedmatrix_shared::{
 use tokio::sync::Semaphore;
 use tower_http::{compression::CompressionLayer, set_header::SetResponseHeaderLayer};
 
+pub use door::{Door, RULES};
 pub use guard::AllowedHosts;
+pub use passes::{NewPassError, new_pass};
 
 use crate::runs::Runs;
 
@@ -45,6 +49,10 @@ pub struct AppState {
     pub targets: Arc<[SavedTarget]>,
     /// Names under which this agent may be asked.
     pub hosts: Arc<AllowedHosts>,
+    /// Who is let in.
+    pub door: Door,
+    /// Wrong tokens of late.
+    failures: Arc<door::Failures>,
     /// Places for those who look at a cell's record.
     looks: Arc<Semaphore>,
     /// Files are read one at a time, as each may be large.
@@ -52,13 +60,15 @@ pub struct AppState {
 }
 
 impl AppState {
-    /// An agent that serves `runs` at `bound`.
-    pub fn new(runs: Arc<Runs>, targets: Vec<SavedTarget>, hosts: AllowedHosts) -> Self {
+    /// An agent that serves `runs`.
+    pub fn new(runs: Arc<Runs>, targets: Vec<SavedTarget>, hosts: AllowedHosts, door: Door) -> Self {
         Self {
             runs,
             reference: Arc::new(speedmatrix_shared::sample::reference()),
             targets: targets.into(),
             hosts: Arc::new(hosts),
+            door,
+            failures: Arc::default(),
             looks: Arc::new(Semaphore::new(cells::AT_ONCE)),
             reading: Arc::new(Semaphore::new(1)),
         }
@@ -84,7 +94,11 @@ pub fn app(state: AppState) -> Router {
         .route(path::LABELS, get(labels::labels))
         .route(path::RESTORE, post(labels::restore))
         .route(path::IMPORT, post(import::file).layer(DefaultBodyLimit::max(MAX_FILE_BYTES)))
+        .route(path::ENTER, post(passes::enter).delete(passes::leave))
+        .route(path::PASSES, get(passes::list).post(passes::give))
+        .route(path::PASS, delete(passes::revoke))
         .merge(records)
+        .route_layer(middleware::from_fn_with_state(state.clone(), door::check))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(fixed_header(header::CACHE_CONTROL, "no-store"));
     api.fallback_service(assets::page())

@@ -1,13 +1,13 @@
 //! Lists, shows, starts and stops runs, and looks at targets.
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::{Path, State},
     http::StatusCode,
     response::{IntoResponse as _, Response},
 };
 use speedmatrix_shared::{
-    api::{Info, PROTOCOL, ProbeRequest, RunSummary, StartRun, Started},
+    api::{Info, PROTOCOL, ProbeRequest, Role, RunSummary, StartRun, Started},
     facts,
     id::RunId,
     plan::draft::parse_target,
@@ -18,6 +18,7 @@ use speedmatrix_shared::{
 
 use super::{
     AppState,
+    door::{Caller, Door},
     error::{Body, Refusal},
 };
 use crate::{
@@ -26,19 +27,27 @@ use crate::{
     secret::Secret,
 };
 
-pub(super) async fn info(State(app): State<AppState>) -> Json<Info> {
+pub(super) async fn info(State(app): State<AppState>, Extension(caller): Extension<Option<Caller>>) -> Json<Info> {
+    let is_operator = caller.as_ref().is_some_and(|caller| caller.role == Role::Operator);
     Json(Info {
         protocol: PROTOCOL,
         version: env!("CARGO_PKG_VERSION").into(),
         now_unix_ms: unix_ms(),
-        targets: app.targets.to_vec(),
+        targets: if is_operator { app.targets.to_vec() } else { Vec::new() },
+        role: caller.as_ref().map(|caller| caller.role),
+        run: caller.and_then(|caller| caller.run),
+        is_guarded: matches!(app.door, Door::Guarded),
     })
 }
 
 /// The stored runs, and below them the sample run, so that the first page is never empty.
-pub(super) async fn list(State(app): State<AppState>) -> Result<Json<Vec<RunSummary>>, Refusal> {
+pub(super) async fn list(
+    State(app): State<AppState>,
+    Extension(caller): Extension<Option<Caller>>,
+) -> Result<Json<Vec<RunSummary>>, Refusal> {
     let mut runs = app.runs.list().await?;
     runs.push(facts::summary(&app.reference));
+    runs.retain(|run| caller.as_ref().is_some_and(|caller| caller.sees(run.id.as_str())));
     Ok(Json(runs))
 }
 

@@ -165,13 +165,13 @@ impl Database {
     }
 
     /// Does several things together or not at all.
-    pub(super) fn change(
+    pub(super) fn change<T>(
         &mut self,
-        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
-    ) -> Result<(), StoreError> {
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
         let done = self.connection.transaction().and_then(|change| {
-            work(&change)?;
-            change.commit()
+            let made = work(&change)?;
+            change.commit().map(|()| made)
         });
         done.map_err(|e| explain(&self.path, e))
     }

@@ -82,6 +82,12 @@ pub enum StoreError {
     /// There is no such run.
     #[error("there is no run \"{0}\" in the store")]
     NoSuchRun(RunId),
+    /// Nobody else can be let in.
+    #[error("there are {most} links already: take some back, or give new ones a time after which they run out")]
+    TooManyPasses {
+        /// How many are kept.
+        most: usize,
+    },
     /// One run's record can't be read; the others can.
     #[error("the record of run {run} is damaged ({detail}): the other runs are not affected")]
     DamagedRun {

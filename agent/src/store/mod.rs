@@ -9,13 +9,14 @@ mod import;
 mod labels;
 mod list;
 mod lock;
+mod passes;
 mod raw;
 mod schema;
 
 use std::path::{Path, PathBuf};
 
 use speedmatrix_shared::{
-    api::RunSummary,
+    api::{Pass, RunSummary},
     event::Envelope,
     id::{CellId, RunId},
     label::{LabelPatch, Labels},
@@ -26,6 +27,7 @@ use tokio::sync::{mpsc, oneshot};
 use database::Database;
 pub use error::StoreError;
 pub use import::Foreign;
+pub use passes::KeptPass;
 pub use raw::{RawKept, Which};
 
 /// Calls that may wait for the file's thread; more wait at their caller.
@@ -153,6 +155,21 @@ impl Store {
     /// Stores a run that was made elsewhere.
     pub async fn import(&self, run: Foreign) -> Result<(), StoreError> {
         self.call(move |database| database.import(&run)).await
+    }
+
+    /// Who may use the agent.
+    pub async fn passes(&self) -> Result<Vec<KeptPass>, StoreError> {
+        self.call(|database| database.passes()).await
+    }
+
+    /// Lets somebody in. The answer has the pass's number.
+    pub async fn add_pass(&self, kept: KeptPass, now_unix_ms: u64) -> Result<Pass, StoreError> {
+        self.call(move |database| database.add_pass(&kept, now_unix_ms)).await
+    }
+
+    /// Takes a pass back; whether there was one.
+    pub async fn revoke_pass(&self, number: u64) -> Result<bool, StoreError> {
+        self.call(move |database| database.revoke_pass(number)).await
     }
 
     async fn call<T: Send + 'static>(

@@ -13,7 +13,7 @@ use super::{
 const APPLICATION_ID: i64 = 0x5370_4d78;
 
 /// The schema of this version.
-pub(super) const KNOWN: i64 = 4;
+pub(super) const KNOWN: i64 = 5;
 
 /// Step n makes schema n + 1 out of schema n. A step that was released is never edited.
 const STEPS: [&str; KNOWN as usize] = [
@@ -81,6 +81,18 @@ const STEPS: [&str; KNOWN as usize] = [
     ) STRICT;
     INSERT INTO raw SELECT run, cell, seq, rules, bytes FROM raw_of_last;
     DROP TABLE raw_of_last;
+    ",
+    // Who may use the agent, each known by the SHA-256 of a random token. Numbers are never given twice.
+    "
+    CREATE TABLE passes (
+        number          INTEGER PRIMARY KEY AUTOINCREMENT,
+        digest          BLOB    NOT NULL,
+        role            TEXT    NOT NULL,
+        run             TEXT,
+        name            TEXT    NOT NULL,
+        created_unix_ms INTEGER NOT NULL,
+        until_unix_ms   INTEGER
+    ) STRICT;
     ",
 ];
 

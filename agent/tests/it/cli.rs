@@ -30,7 +30,7 @@ pub(crate) fn program() -> Command {
 }
 
 /// A program that runs until it is dropped.
-struct Running {
+pub(crate) struct Running {
     child: Child,
     out: BufReader<ChildStdout>,
     first_line: String,
@@ -50,7 +50,7 @@ impl Running {
     }
 
     /// The address that the first line names.
-    fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         self.first_line.strip_prefix("listening on ").unwrap_or(&self.first_line)
     }
 
@@ -306,7 +306,7 @@ async fn runs_of(agent: &Running) -> Vec<RunSummary> {
     runs
 }
 
-fn serve(store: &Path, more: &[&str]) -> Running {
+pub(crate) fn serve(store: &Path, more: &[&str]) -> Running {
     let store = store.to_str().unwrap();
     let agent = Running::start(&[&["serve", "--listen", "127.0.0.1:0", "--store", store], more].concat());
     assert!(agent.first_line.starts_with("listening on http://127.0.0.1:"), "{}", agent.first_line);

@@ -11,7 +11,7 @@ use futures_util::StreamExt as _;
 use http_body_util::BodyExt as _;
 use speedmatrix_agent::{
     runs::Runs,
-    server::{AllowedHosts, AppState, app},
+    server::{AllowedHosts, AppState, Door, app},
     sim::{Sim, SimConfig, SimThread},
     store::{Access, Store},
 };
@@ -40,6 +40,11 @@ pub(crate) struct Agent {
 }
 
 pub(crate) async fn agent() -> Agent {
+    agent_behind(Door::Open).await
+}
+
+/// An agent that lets in whom its door says.
+pub(crate) async fn agent_behind(door: Door) -> Agent {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("runs.sqlite3"), Access::Serve).await.unwrap();
     let simulator = tokio::task::spawn_blocking(|| {
@@ -52,7 +57,7 @@ pub(crate) async fn agent() -> Agent {
     let runs = Runs::new(store);
     let targets = vec![SavedTarget { name: "simulated".into(), url: simulator.base_url(), demo_plan: None }];
     let hosts = AllowedHosts::new(address, ["bench.example.org".to_owned()]);
-    let app = app(AppState::new(Arc::clone(&runs), targets, hosts));
+    let app = app(AppState::new(Arc::clone(&runs), targets, hosts, door));
     tokio::spawn(axum::serve(listener, app.clone()).into_future());
     Agent { app, runs, address, simulator, _folder: folder }
 }

@@ -176,7 +176,7 @@ async fn a_file_that_is_none_of_ours_is_refused_and_left_alone() {
     insta::assert_snapshot!(sentences.join("\n"), @"
     the store FOLDER/runs.sqlite3 is damaged (file is not a database) and was left as it is: move it away, or choose another file with --store
     FOLDER/runs.sqlite3 is the database of another program: choose another file with --store
-    the store FOLDER/runs.sqlite3 was made by a newer Speedmatrix (schema 99, this one knows 4): update Speedmatrix, or choose another file with --store
+    the store FOLDER/runs.sqlite3 was made by a newer Speedmatrix (schema 99, this one knows 5): update Speedmatrix, or choose another file with --store
     the store FOLDER/runs.sqlite3 can't be opened (unable to open database file: FOLDER/runs.sqlite3): check the folder, or choose another file with --store
     ");
 }
@@ -190,10 +190,10 @@ async fn a_store_of_an_older_version_is_brought_up_to_date() {
     drop(store);
     Connection::open(&path)
         .unwrap()
-        .execute_batch("DROP TABLE labels; DROP TABLE raw; PRAGMA user_version = 1")
+        .execute_batch("DROP TABLE labels; DROP TABLE passes; DROP TABLE raw; PRAGMA user_version = 1")
         .unwrap();
     let error = Store::open(&path, Access::Read).await.unwrap_err();
-    assert!(matches!(error, StoreError::Older { found: 1, known: 4, .. }), "{error}");
+    assert!(matches!(error, StoreError::Older { found: 1, known: 5, .. }), "{error}");
     for access in [Access::Serve, Access::Read] {
         let store = Store::open(&path, access).await.unwrap();
         let state = store.load(&run("a")).await.unwrap();
