@@ -109,7 +109,7 @@ async fn the_list_of_a_store_of_schema_2_is_made_again() {
     let store = Store::open(&path, Access::Measure).await.unwrap();
     put(&store, "a", events(1)).await;
     drop(store);
-    let old = "DROP TABLE labels; UPDATE runs SET summary = replace(summary, '\"model\"', '\"old\"'); PRAGMA user_version = 2";
+    let old = "DROP TABLE labels; DROP TABLE passes; UPDATE runs SET summary = replace(summary, '\"model\"', '\"old\"'); PRAGMA user_version = 2";
     Connection::open(&path).unwrap().execute_batch(old).unwrap();
     let store = Store::open(&path, Access::Serve).await.unwrap();
     let wanted = facts::summary(&RunState::fold(run("a"), &events(1)).unwrap().unwrap());
