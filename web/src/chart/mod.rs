@@ -9,6 +9,6 @@ pub mod lanes;
 pub mod line;
 pub mod mini;
 pub mod scale;
-pub mod time;
+pub mod live;
 pub mod timeline;
 pub mod waterfall;

@@ -18,7 +18,7 @@ use crate::{
         curves::CurvesSection,
         decode::DecodeSection,
         facts::{Cards, Findings},
-        live::{LivePart, Log},
+        live::{LivePart, LiveSide, Log, seen_live},
         measurements::MeasurementsSection,
         notes::{OwnNotes, RunLabels},
         notice::{Loading, Notice, Weight},
@@ -215,15 +215,23 @@ fn Report(run: LiveRun, shown: Memo<RunView>) -> impl IntoView {
     };
     let parts = if order == Order::MatrixFirst {
         Either::Left(view! {
-            <DecodeSection run view=shown/>
-            <Log run/>
+            <div class="beside">
+                <div>
+                    <DecodeSection run view=shown/>
+                    <Log run/>
+                </div>
+                <LiveSide run/>
+            </div>
             <PrefillSection run/>
             {results()}
             {overview()}
             <Notes/>
         })
     } else {
+        let seen = seen_live(run);
         Either::Right(view! {
+            // A run that was interrupted may go on.
+            {move || seen.get().then(|| view! { <LiveSide run/> })}
             {overview()}
             <PrefillSection run/>
             <DecodeSection run view=shown/>

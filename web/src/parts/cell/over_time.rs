@@ -203,8 +203,8 @@ fn WholeButton(axis: TimeAxis) -> impl IntoView {
 }
 
 /// Where an arrow key moves the cross line: a hundredth of what is shown.
-fn step(event: &KeyboardEvent, axis: TimeAxis) -> Option<f64> {
-    let shown = axis.shown();
+pub fn step(event: &KeyboardEvent, axis: TimeAxis) -> Option<f64> {
+    let shown = axis.shown_now();
     let one = (shown.to_s - shown.from_s) / 100.0;
     let at_s = axis.cursor.get_untracked().unwrap_or(shown.from_s);
     let to_s = match event.key().as_str() {
@@ -214,7 +214,8 @@ fn step(event: &KeyboardEvent, axis: TimeAxis) -> Option<f64> {
         "End" => shown.to_s,
         _ => return None,
     };
-    Some(to_s.clamp(0.0, axis.span_s))
+    let whole = axis.whole.get_untracked();
+    Some(to_s.clamp(whole.from_s, whole.to_s.max(whole.from_s)))
 }
 
 #[component]
