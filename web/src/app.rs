@@ -13,7 +13,11 @@ use crate::{
     fetch::{self, FetchError},
     labels::Bin,
     pages::{missing::MissingPage, run::RunPage, runs::RunsPage, setup::SetupPage},
-    parts::{keys::Keys, top_bar::{OtherVersion, TopBar}, undo::UndoBar},
+    parts::{
+        keys::Keys,
+        top_bar::{OtherVersion, TopBar},
+        undo::UndoBar,
+    },
     shell::{Conn, Shell},
     theme,
 };

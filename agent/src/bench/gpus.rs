@@ -42,7 +42,14 @@ type Kept = BTreeMap<u32, GpuSeries>;
 
 impl Gpus {
     pub(super) fn new(watched: Option<Watched>, clock: Clock, serving: Handle) -> Self {
-        Self { watched: watched.map(Arc::new), clock, serving, idle_power_w: None, running: None, latest: watch::Sender::new(None) }
+        Self {
+            watched: watched.map(Arc::new),
+            clock,
+            serving,
+            idle_power_w: None,
+            running: None,
+            latest: watch::Sender::new(None),
+        }
     }
 
     /// Follows what they do now; `None` while nobody looks.

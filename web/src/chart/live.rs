@@ -1,11 +1,7 @@
 //! What is drawn of a run while it runs: six charts on one axis of time. Which gauges they show stands in one table; how
 //! they become lines is pure.
 
-use speedmatrix_shared::{
-    format,
-    gauge::Gauge,
-    gpu::Throttle,
-};
+use speedmatrix_shared::{format, gauge::Gauge, gpu::HeldBy};
 
 use super::{
     line::{Frame, Tick},
@@ -149,9 +145,8 @@ const NO_GPU: &str = "Not shown: the measuring machine sees no GPU that serves t
 impl LiveChart {
     /// Lines of which anything was told.
     fn told<'a>(&'a self, series: &'a GaugeSeries, part: Zoom) -> impl Iterator<Item = &'a LiveLine> {
-        let any = move |line: &&LiveLine| {
-            series.within(part).any(|seen| seen.gauge.as_ref().and_then(line.read).is_some())
-        };
+        let any =
+            move |line: &&LiveLine| series.within(part).any(|seen| seen.gauge.as_ref().and_then(line.read).is_some());
         self.lines.iter().filter(any)
     }
 
@@ -175,23 +170,17 @@ impl LiveChart {
 pub fn values_at(series: &GaugeSeries, at_s: f64) -> Option<String> {
     let gauge = series.at(at_s)?;
     let values: Vec<String> = CHARTS.iter().filter_map(|chart| chart.words(gauge)).collect();
-    let held = gauge.gpu.and_then(|gpu| gpu.throttle).and_then(held_by);
-    let held = held.map(|by| format!(" · held back by {by}")).unwrap_or_default();
+    let held = held_by(gauge).map(|by| format!(" · held back by {}", by.label())).unwrap_or_default();
     Some(format!("{}: {}{held}", format::clock(Some(gauge.at.as_secs_f64())), values.join(" · ")))
 }
 
-/// What holds the clocks back, in words.
-fn held_by(throttle: Throttle) -> Option<&'static str> {
-    match throttle {
-        _ if throttle.is_thermal() => Some("heat"),
-        _ if throttle.is_hardware() => Some("the hardware"),
-        _ if throttle.is_power_capped() => Some("the power limit"),
-        _ => None,
-    }
+/// What holds the GPUs back.
+fn held_by(gauge: &Gauge) -> Option<HeldBy> {
+    gauge.gpu?.throttle?.held_by()
 }
 
 fn is_held(gauge: &Gauge) -> bool {
-    gauge.gpu.and_then(|gpu| gpu.throttle).and_then(held_by).is_some()
+    held_by(gauge).is_some()
 }
 
 /// The frame of a live chart.
@@ -302,7 +291,7 @@ pub fn rows(chart: &LiveChart, series: &GaugeSeries, part: Zoom) -> Vec<Vec<Stri
                 .fold((0_u32, 0.0), |(n, sum), value| (n + 1, sum + value));
             (chart.show)((n > 0).then(|| sum / f64::from(n)))
         };
-        let held = stretch.iter().filter_map(|(_, gauge)| held_by(gauge.gpu?.throttle?)).next();
+        let held = stretch.iter().find_map(|(_, gauge)| held_by(gauge)).map(HeldBy::label);
         let held = (chart.marks == Marks::Throttle).then(|| held.unwrap_or("nothing").to_owned());
         let times = [time(stretch.first()), time(stretch.last())];
         times.into_iter().chain(chart.lines.iter().map(mean)).chain(held).collect()
@@ -318,7 +307,10 @@ pub fn columns(chart: &LiveChart) -> Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use speedmatrix_shared::gauge::{CellPhase, GpuGauge};
+    use speedmatrix_shared::{
+        gauge::{CellPhase, GpuGauge},
+        gpu::Throttle,
+    };
 
     use super::*;
     use crate::live::series::tests::gauge;
@@ -344,7 +336,10 @@ mod tests {
             CHARTS.iter().filter(|chart| chart.is_absent(&series())).map(|chart| chart.key).collect();
         assert_eq!(absent, ["kv", "temperature", "lateness"]);
         let drawn = draw(&chart("requests"), &series(), series().whole(), frame_for(Room::Wide));
-        assert_eq!(drawn.labels.iter().map(|label| label.1).collect::<Vec<_>>(), ["in flight", "decoding", "no token yet"]);
+        assert_eq!(
+            drawn.labels.iter().map(|label| label.1).collect::<Vec<_>>(),
+            ["in flight", "decoding", "no token yet"]
+        );
         assert_eq!(draw(&chart("kv"), &series(), series().whole(), frame_for(Room::Wide)), Drawn::default());
     }
 
@@ -364,7 +359,8 @@ mod tests {
 
     #[test]
     fn a_moment_is_read_out_in_words() {
-        let words = "0:01: 10.0 tok/s · in flight 16, decoding 12, no token yet 4 · 500 W · held back by the power limit";
+        let words =
+            "0:01: 10.0 tok/s · in flight 16, decoding 12, no token yet 4 · 500 W · held back by the power limit";
         assert_eq!(values_at(&series(), 1.0).as_deref(), Some(words));
         assert_eq!(values_at(&GaugeSeries::new(1.0), 1.0), None);
     }
@@ -376,6 +372,9 @@ mod tests {
         assert_eq!(power[0], ["0:00", "0:00", "500 W", "the power limit"]);
         assert_eq!(power[24], ["0:09", "0:09", "500 W", "nothing"]);
         let rate = rows(&chart("rate"), &series(), Zoom { from_s: 1.0, to_s: 1.2 });
-        assert_eq!(rate.iter().map(|row| row[2].as_str()).collect::<Vec<_>>(), ["10.0 tok/s", "11.0 tok/s", "12.0 tok/s"]);
+        assert_eq!(
+            rate.iter().map(|row| row[2].as_str()).collect::<Vec<_>>(),
+            ["10.0 tok/s", "11.0 tok/s", "12.0 tok/s"]
+        );
     }
 }

@@ -90,7 +90,8 @@ impl GaugeSeries {
 
     /// The gauge nearest to a moment.
     pub fn at(&self, at_s: f64) -> Option<&Gauge> {
-        let told = self.within(Zoom { from_s: at_s, to_s: at_s }).filter_map(|seen| Some((seen.at_s, seen.gauge.as_ref()?)));
+        let told =
+            self.within(Zoom { from_s: at_s, to_s: at_s }).filter_map(|seen| Some((seen.at_s, seen.gauge.as_ref()?)));
         told.min_by(|a, b| (a.0 - at_s).abs().total_cmp(&(b.0 - at_s).abs())).map(|(_, gauge)| gauge)
     }
 

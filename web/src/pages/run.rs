@@ -3,7 +3,9 @@
 use leptos::{either::Either, prelude::*};
 use leptos_router::hooks::{use_params_map, use_query_map};
 use speedmatrix_shared::{
-    api, format,
+    api,
+    finding::gpus::gpu_note,
+    format,
     id::{CellId, Phase, RunId},
     state::{Cell, RunState, RunStatus},
 };
@@ -225,7 +227,7 @@ fn Report(run: LiveRun, shown: Memo<RunView>) -> impl IntoView {
             <PrefillSection run/>
             {results()}
             {overview()}
-            <Notes/>
+            <Notes run/>
         })
     } else {
         let seen = seen_live(run);
@@ -236,7 +238,7 @@ fn Report(run: LiveRun, shown: Memo<RunView>) -> impl IntoView {
             <PrefillSection run/>
             <DecodeSection run view=shown/>
             {results()}
-            <Notes/>
+            <Notes run/>
             <Log run/>
         })
     };
@@ -277,7 +279,8 @@ fn Sections(run: LiveRun, order: Order) -> impl IntoView {
 }
 
 #[component]
-fn Notes() -> impl IntoView {
+fn Notes(run: LiveRun) -> impl IntoView {
+    let gpus = Memo::new(move |_| run.state.with(gpu_note));
     view! {
         <section id="notes" aria-labelledby="notes-title">
             <div class="section-head"><h2 id="notes-title">"Notes"</h2></div>
@@ -289,6 +292,7 @@ fn Notes() -> impl IntoView {
                     "in the matrix is measured after the prompt is in the server's cache, so it mostly excludes prefill. \
                      Read cold prompts in Prefill."
                 </p>
+                {move || gpus.get().map(|note| view! { <p data-testid="gpu-note"><b>"GPUs: "</b>{note}</p> })}
                 <p>
                     <b>"Sustained decode "</b>
                     "keeps the same number of requests in flight for the whole window: each one that ends is replaced at once."

@@ -110,9 +110,8 @@ fn LiveBar(run: LiveRun) -> impl IntoView {
     let progress = Memo::new(move |_| run.state.with(RunState::progress));
     let elapsed = Memo::new(move |_| format::clock(Some(run.now.get().as_secs_f64())));
     let running = Memo::new(move |_| run.state.with(|state| state.status == RunStatus::Running));
-    let rest = Memo::new(move |_| {
-        run.state.with(|state| running.get().then(|| remaining(state, run.now.get())).flatten())
-    });
+    let rest =
+        Memo::new(move |_| run.state.with(|state| running.get().then(|| remaining(state, run.now.get())).flatten()));
     let words = move || {
         let (done, all) = progress.get();
         format!("{done} of {all} cells")

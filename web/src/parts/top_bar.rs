@@ -98,7 +98,10 @@ pub fn OtherVersion() -> impl IntoView {
         )),
         (_, Some(agent)) => Some((
             Weight::Info,
-            format!("The agent is now version {agent}. This page is from {}: reload to get the one that belongs to it.", env!("CARGO_PKG_VERSION")),
+            format!(
+                "The agent is now version {agent}. This page is from {}: reload to get the one that belongs to it.",
+                env!("CARGO_PKG_VERSION")
+            ),
         )),
         _ => None,
     });

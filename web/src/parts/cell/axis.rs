@@ -213,7 +213,8 @@ impl TimeAxis {
         let length = shown.to_s - shown.from_s;
         let beside = if at_s < shown.from_s { at_s - shown.from_s } else { (at_s - shown.to_s).max(0.0) };
         if beside != 0.0
-            && let Some(zoom) = zoom::moved(shown, beside / length + beside.signum() * MOVE_STEP, self.whole.get_untracked())
+            && let Some(zoom) =
+                zoom::moved(shown, beside / length + beside.signum() * MOVE_STEP, self.whole.get_untracked())
         {
             self.show_for_now(Some(zoom));
         }
