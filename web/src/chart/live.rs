@@ -13,8 +13,8 @@ use crate::{
     zoom::Zoom,
 };
 
-/// Room above the field: for the words of the value axis.
-const HEAD_PX: f64 = 20.0;
+/// Room above the field: for half the height of a number.
+const HEAD_PX: f64 = 6.0;
 /// Height of the field.
 const FIELD_PX: f64 = 62.0;
 /// Room below the field: for the numbers of the time axis.
@@ -191,7 +191,7 @@ pub const fn frame_for(room: Room) -> Frame {
         Room::Wide => 420.0,
     };
     let bottom = HEAD_PX + FIELD_PX;
-    Frame { width, height: bottom + FOOT_PX, left: 46.0, right: width - 78.0, top: HEAD_PX, bottom }
+    Frame { width, height: bottom + FOOT_PX, left: 58.0, right: width - 82.0, top: HEAD_PX, bottom }
 }
 
 /// A chart at a moment, in pixels.

@@ -11,9 +11,9 @@ const KEPT: usize = 6_000;
 /// How far back the charts look, seconds of real time.
 const SHOWN_S: f64 = 600.0;
 /// Without a gauge for so long, seconds of real time, nobody knows what was: between two cells there are none.
-const GAP_S: f64 = 1.0;
+const GAP_S: f64 = 2.0;
 /// Least time on the axis, seconds of real time, so that the first seconds do not look like hours.
-const LEAST_S: f64 = 30.0;
+const LEAST_S: f64 = 10.0;
 
 /// One moment.
 #[derive(Debug, Clone, PartialEq)]
