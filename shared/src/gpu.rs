@@ -42,6 +42,41 @@ impl Throttle {
     }
 }
 
+/// What holds a clock back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HeldBy {
+    /// Heat.
+    Heat,
+    /// The hardware itself, for another reason than heat.
+    Hardware,
+    /// The power limit.
+    PowerLimit,
+}
+
+impl HeldBy {
+    /// Plain words.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Heat => "heat",
+            Self::Hardware => "the hardware",
+            Self::PowerLimit => "the power limit",
+        }
+    }
+}
+
+impl Throttle {
+    /// The gravest of its reasons that says anything of the server; `None` if there is none.
+    pub const fn held_by(self) -> Option<HeldBy> {
+        match self {
+            _ if self.is_thermal() => Some(HeldBy::Heat),
+            _ if self.is_hardware() => Some(HeldBy::Hardware),
+            _ if self.is_power_capped() => Some(HeldBy::PowerLimit),
+            _ => None,
+        }
+    }
+}
+
 /// Whether a GPU is there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -13,7 +13,11 @@ use crate::{
     fetch::{self, FetchError},
     labels::Bin,
     pages::{missing::MissingPage, run::RunPage, runs::RunsPage, setup::SetupPage},
-    parts::{keys::Keys, top_bar::TopBar, undo::UndoBar},
+    parts::{
+        keys::Keys,
+        top_bar::{OtherVersion, TopBar},
+        undo::UndoBar,
+    },
     shell::{Conn, Shell},
     theme,
 };
@@ -30,6 +34,7 @@ pub fn App() -> impl IntoView {
         <Router>
             <a class="skip" href="#main" rel="external">"Skip to content"</a>
             <TopBar/>
+            <OtherVersion/>
             <main class="page" id="main" tabindex="-1">
                 <Routes fallback=MissingPage>
                     <Route path=path!("/") view=RunsPage/>

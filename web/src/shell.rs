@@ -68,8 +68,16 @@ impl Conn {
             Self::Opening => "Connecting…".into(),
             Self::Connected => "Connected".into(),
             Self::Lost { attempts: 0..=2, retry_in_s, .. } => format!("Reconnecting… {retry_in_s} s"),
-            Self::Lost { since, .. } => format!("Offline, data from {since}"),
+            Self::Lost { .. } => "Offline".into(),
             Self::Outdated { .. } => "Another version".into(),
+        }
+    }
+
+    /// What follows the word where there is room.
+    pub fn more(&self) -> Option<String> {
+        match self {
+            Self::Lost { since, attempts: 3.., .. } => Some(format!(", showing data from {since}")),
+            _ => None,
         }
     }
 
@@ -96,6 +104,8 @@ pub struct Shell {
     pub conn: RwSignal<Conn>,
     /// How many pages watch the same run; `None` where no run is shown.
     pub watching: RwSignal<Option<u32>>,
+    /// Version of an agent that is not the one this page came from, though they understand each other.
+    pub newer: RwSignal<Option<String>>,
     /// Light or dark.
     pub theme: RwSignal<Theme>,
     /// How much room there is.
@@ -112,7 +122,16 @@ impl Shell {
             room: Memo::new(move |_| Room::of(width_px.get())),
             conn: RwSignal::new(Conn::Opening),
             watching: RwSignal::new(None),
+            newer: RwSignal::new(None),
             theme: RwSignal::new(Theme::remembered()),
+        }
+    }
+
+    /// The agent said its version, in words that this page understands.
+    pub fn meet(&self, version: String) {
+        let newer = Some(version).filter(|version| version != env!("CARGO_PKG_VERSION"));
+        if self.newer.with_untracked(|known| *known != newer) {
+            self.newer.set(newer);
         }
     }
 
@@ -130,7 +149,8 @@ mod tests {
     fn a_lost_connection_turns_into_offline_after_a_few_attempts() {
         let lost = |attempts| Conn::Lost { since: "12:04".into(), attempts, retry_in_s: 3 };
         assert_eq!(lost(1).word(), "Reconnecting… 3 s");
-        assert_eq!(lost(3).word(), "Offline, data from 12:04");
+        assert_eq!(lost(3).word(), "Offline");
+        assert_eq!((lost(1).more(), lost(3).more().as_deref()), (None, Some(", showing data from 12:04")));
         assert!(lost(1).is_stale() && !Conn::Connected.is_stale());
     }
 }

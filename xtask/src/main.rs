@@ -2,6 +2,7 @@
 //! fresh clone on a fresh machine needs. No dependency, so that it builds in two seconds and works
 //! when the rest does not compile.
 
+mod bench_web;
 mod build;
 mod bundle;
 mod engines;
@@ -28,6 +29,7 @@ cargo xtask setup           install what building and testing need; again only c
 cargo xtask dev             serve the page with reload, on top of an agent that runs already
 cargo xtask cases [ARGS]    replay the recorded cases beside the repository, one line each
 cargo xtask bench [ARGS]    how true the client's own stamps are, how small and fast the store is: two tables
+cargo xtask bench-web       what the page costs in a browser: script, frames, memory, size; on an idle machine
 cargo xtask engines [DIR]   measure the engines that can be started here, for docs/ENGINES.md
 cargo xtask gen [--check]   write the generated pages of docs/ (or say which are stale)
 cargo xtask tidy            what no other tool checks: sizes, names, colours, forbidden words
@@ -58,6 +60,7 @@ fn dispatch(command: &str, args: &[String]) -> Result {
         "dev" => build::dev(&layout, args),
         "cases" => measure::cases(&layout, args),
         "bench" => measure::bench(&layout, args),
+        "bench-web" => bench_web::bench(&layout, args),
         "engines" => engines::check(&layout, args),
         "gen" => match args {
             [] => generate::write(&layout),

@@ -1,7 +1,13 @@
 //! What the client itself costs and how punctual it is while it measures (method §7): processor time of the measuring
 //! threads, and a timer on them.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use speedmatrix_shared::{stats::summary::Summary, trust::ClientWatch};
 use tokio::task::JoinHandle;
@@ -26,6 +32,42 @@ pub(super) fn processor_time() -> Option<Duration> {
         *sum.get_or_insert(Duration::ZERO) += Duration::from_nanos(nanos);
     }
     sum
+}
+
+/// How late a timer on the measuring threads wakes up, for who looks now and then. It ends when it is dropped.
+#[derive(Debug)]
+pub(super) struct Lateness {
+    /// Nanoseconds, at most since the last look; [`NOTHING_SEEN`] if the timer did not wake since.
+    most_ns: Arc<AtomicU64>,
+    _timer: AbortOnDropHandle<()>,
+}
+
+/// Stands for no wake-up at all: no timer is late by centuries.
+const NOTHING_SEEN: u64 = u64::MAX;
+
+impl Lateness {
+    /// Begins on the runtime that it is called on.
+    pub(super) fn begin() -> Self {
+        let most_ns = Arc::new(AtomicU64::new(NOTHING_SEEN));
+        let told = Arc::clone(&most_ns);
+        let timer = tokio::spawn(async move {
+            loop {
+                let due = tokio::time::Instant::now() + TICK;
+                tokio::time::sleep_until(due).await;
+                let late = u64::try_from(due.elapsed().as_nanos()).unwrap_or(NOTHING_SEEN - 1);
+                let later = |seen: u64| Some(if seen == NOTHING_SEEN { late } else { seen.max(late) });
+                // It always has a new value, so it never fails.
+                told.fetch_update(Ordering::Relaxed, Ordering::Relaxed, later).ok();
+            }
+        });
+        Self { most_ns, _timer: AbortOnDropHandle::new(timer) }
+    }
+
+    /// The latest wake-up since the last look, seconds; `None` if there was none.
+    pub(super) fn take(&self) -> Option<f64> {
+        let most = self.most_ns.swap(NOTHING_SEEN, Ordering::Relaxed);
+        (most != NOTHING_SEEN).then(|| Duration::from_nanos(most).as_secs_f64())
+    }
 }
 
 /// A watch over one window.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use speedmatrix_shared::{
-    gauge::{CellPhase, Gauge},
+    gauge::{CellPhase, Gauge, GpuGauge},
     id::CellId,
     units::Nanos,
 };
@@ -19,6 +19,7 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
+use super::client_watch::Lateness;
 use crate::{
     client::{
         SlotCounters, SlotState, Target,
@@ -51,12 +52,20 @@ pub(super) struct Scene {
     pub(super) slots: Arc<[SlotCounters]>,
 }
 
+/// What the live gauge looks at.
+#[derive(Debug)]
+pub(super) struct Sights {
+    pub(super) scene: watch::Receiver<Option<Scene>>,
+    pub(super) engine: watch::Receiver<Option<EngineGauges>>,
+    pub(super) gpus: watch::Receiver<Option<GpuGauge>>,
+    pub(super) lateness: Lateness,
+}
+
 /// Tells the live gauge ten times a second until the handle is dropped.
 pub(super) fn live(
     serving: &Handle,
     clock: Clock,
-    mut scene: watch::Receiver<Option<Scene>>,
-    waiting: watch::Receiver<Option<EngineGauges>>,
+    mut sights: Sights,
     gauge: watch::Sender<Option<Gauge>>,
 ) -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(serving.spawn(async move {
@@ -65,9 +74,13 @@ pub(super) fn live(
         let mut rate = Rate::default();
         loop {
             tick.tick().await;
-            let now = scene.borrow_and_update().clone();
-            let waiting = waiting.borrow().and_then(|gauges| gauges.waiting);
-            gauge.send_replace(now.map(|scene| rate.gauge(clock.now(), &scene, waiting)));
+            let scene = sights.scene.borrow_and_update().clone();
+            let (engine, gpu) = (*sights.engine.borrow(), *sights.gpus.borrow());
+            let lateness_s = sights.lateness.take();
+            gauge.send_replace(scene.map(|scene| {
+                let seen = rate.gauge(clock.now(), &scene, engine);
+                Gauge { gpu, lateness_s, ..seen }
+            }));
         }
     }))
 }
@@ -82,7 +95,7 @@ struct Rate {
 }
 
 impl Rate {
-    fn gauge(&mut self, now: Nanos, scene: &Scene, waiting: Option<f64>) -> Gauge {
+    fn gauge(&mut self, now: Nanos, scene: &Scene, engine: Option<EngineGauges>) -> Gauge {
         let tokens = scene.slots.iter().map(SlotCounters::tokens).sum();
         let count = |wanted: fn(SlotState) -> bool| {
             u32::try_from(scene.slots.iter().filter(|slot| wanted(slot.state())).count()).unwrap_or(u32::MAX)
@@ -102,8 +115,12 @@ impl Rate {
             tok_s,
             in_flight: count(|state| state != SlotState::Idle),
             decoding: count(|state| state == SlotState::Decoding),
-            waiting: waiting.map(|waiting| waiting as u32),
+            waiting: engine.and_then(|engine| engine.waiting).map(|waiting| waiting as u32),
             window_tok_s: self.window.and_then(|start| per_second(start, (now, tokens))),
+            running: engine.and_then(|engine| engine.running).map(|running| running as u32),
+            kv_usage: engine.and_then(|engine| engine.kv_usage).filter(|share| share.is_finite()),
+            gpu: None,
+            lateness_s: None,
         }
     }
 
@@ -270,7 +287,10 @@ mod tests {
         let second: Arc<[SlotCounters]> = [SlotCounters::default()].into();
         let mut rate = Rate::default();
         rate.gauge(Nanos::from_secs(1), &scene(&first, CellPhase::Measure), None);
-        let gauge = rate.gauge(Nanos::from_secs(2), &scene(&second, CellPhase::Drain), Some(3.0));
-        assert_eq!((gauge.tok_s, gauge.waiting, gauge.in_flight), (None, Some(3), 0));
+        let page = "vllm:num_requests_running 2\nvllm:num_requests_waiting 3\nvllm:kv_cache_usage_perc 0.25\n";
+        let engine = EngineGauges::of(&prometheus::Page::read(page));
+        let gauge = rate.gauge(Nanos::from_secs(2), &scene(&second, CellPhase::Drain), engine);
+        assert_eq!((gauge.tok_s, gauge.in_flight), (None, 0));
+        assert_eq!((gauge.running, gauge.waiting, gauge.kv_usage), (Some(2), Some(3), Some(0.25)));
     }
 }

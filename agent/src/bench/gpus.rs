@@ -7,10 +7,11 @@ use std::{
 };
 
 use speedmatrix_shared::{
+    gauge::GpuGauge,
     gpu::{GpuReading, GpuRecord, GpuSeries, GpuState},
     units::Nanos,
 };
-use tokio::{runtime::Handle, time::MissedTickBehavior};
+use tokio::{runtime::Handle, sync::watch, time::MissedTickBehavior};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{clock::Clock, host::gpu::Watched};
@@ -26,6 +27,7 @@ pub(super) struct Gpus {
     serving: Handle,
     idle_power_w: Option<f64>,
     running: Option<Running>,
+    latest: watch::Sender<Option<GpuGauge>>,
 }
 
 /// A series being recorded.
@@ -40,7 +42,19 @@ type Kept = BTreeMap<u32, GpuSeries>;
 
 impl Gpus {
     pub(super) fn new(watched: Option<Watched>, clock: Clock, serving: Handle) -> Self {
-        Self { watched: watched.map(Arc::new), clock, serving, idle_power_w: None, running: None }
+        Self {
+            watched: watched.map(Arc::new),
+            clock,
+            serving,
+            idle_power_w: None,
+            running: None,
+            latest: watch::Sender::new(None),
+        }
+    }
+
+    /// Follows what they do now; `None` while nobody looks.
+    pub(super) fn follow(&self) -> watch::Receiver<Option<GpuGauge>> {
+        self.latest.subscribe()
     }
 
     /// Begins to look; what was seen before is dropped.
@@ -54,13 +68,13 @@ impl Gpus {
         };
         let kept: Kept = watched.gpus.iter().map(|gpu| (gpu.index, series(gpu))).collect();
         let kept = Arc::new(Mutex::new(kept));
-        let (clock, for_task) = (self.clock, Arc::clone(&kept));
+        let (clock, for_task, latest) = (self.clock, Arc::clone(&kept), self.latest.clone());
         let task = self.serving.spawn(async move {
             let mut tick = tokio::time::interval(watched.every());
             tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
                 tick.tick().await;
-                look(&watched, clock, &for_task).await;
+                latest.send_replace(look(&watched, clock, &for_task).await);
             }
         });
         self.running = Some(Running { kept, _task: AbortOnDropHandle::new(task) });
@@ -71,6 +85,7 @@ impl Gpus {
         let (running, watched) = (self.running.take()?, self.watched.clone()?);
         let (clock, kept) = (self.clock, Arc::clone(&running.kept));
         drop(running);
+        self.latest.send_replace(None);
         let looked = self.serving.spawn(async move {
             look(&watched, clock, &kept).await;
             std::mem::take(&mut *lock(&kept))
@@ -91,7 +106,8 @@ impl Gpus {
     }
 }
 
-async fn look(watched: &Arc<Watched>, clock: Clock, kept: &Arc<Mutex<Kept>>) {
+/// Looks once, keeps what was seen, and gives it in short.
+async fn look(watched: &Arc<Watched>, clock: Clock, kept: &Arc<Mutex<Kept>>) -> Option<GpuGauge> {
     let (watched, kept) = (Arc::clone(watched), Arc::clone(kept));
     let looking = tokio::task::spawn_blocking(move || {
         let before = clock.now();
@@ -99,9 +115,10 @@ async fn look(watched: &Arc<Watched>, clock: Clock, kept: &Arc<Mutex<Kept>>) {
         // A driver answers somewhere within.
         let at = before + Nanos(clock.now().since(before).0 / 2);
         note(&mut lock(&kept), &seen, at);
+        GpuGauge::of(&seen)
     });
     // A fault in a driver's wrapper leaves a gap in the series.
-    looking.await.ok();
+    looking.await.ok().flatten()
 }
 
 fn lock(kept: &Mutex<Kept>) -> std::sync::MutexGuard<'_, Kept> {

@@ -45,7 +45,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    gauges::{Scene, Scraper},
+    client_watch::Lateness,
+    gauges::{Scene, Scraper, Sights},
     gpus::Gpus,
     steer::Steering,
     teller::{Halt, Teller},
@@ -138,7 +139,13 @@ pub async fn run(job: Job, outlets: Outlets) -> RunOutcome {
         Ok(bench) => bench,
         Err(reason) => return RunOutcome::Failed { reason },
     };
-    let live = gauges::live(&serving, clock, bench.scene.subscribe(), bench.engine.follow(), gauge.clone());
+    let sights = Sights {
+        scene: bench.scene.subscribe(),
+        engine: bench.engine.follow(),
+        gpus: bench.gpus.follow(),
+        lateness: Lateness::begin(),
+    };
+    let live = gauges::live(&serving, clock, sights, gauge.clone());
     // Dropping the bench's future closes all its connections and ends its tasks.
     let outcome = tokio::select! {
         biased;

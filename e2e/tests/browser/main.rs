@@ -2,8 +2,10 @@
 //! `CHROMIUM` and `AXE_JS`; `SHOTS=FOLDER` keeps screenshots.
 
 mod cell;
+mod live;
 mod looks;
 mod reference;
+mod relay;
 mod rig;
 mod run;
 mod runs;

@@ -8,7 +8,7 @@ use thirtyfour::prelude::*;
 use crate::rig::{Rig, no_errors, shot, until, wait_for, wait_text};
 
 /// Text of every matrix cell by its id.
-async fn matrix(page: &WebDriver) -> Result<BTreeMap<String, String>> {
+pub(crate) async fn matrix(page: &WebDriver) -> Result<BTreeMap<String, String>> {
     let script = "return Object.fromEntries([...document.querySelectorAll('[data-testid=matrix] td[data-cell]')].map(
         cell => [cell.dataset.cell, cell.innerText.trim()]))";
     Ok(page.execute(script, vec![]).await?.convert()?)

@@ -5,7 +5,10 @@ use crate::{
     format,
     id::{CellId, Phase},
     plan::Load,
-    stats::cell::{CellResult, CellStats, CellStatus},
+    stats::{
+        cell::{CellResult, CellStats, CellStatus},
+        gpu::Cause,
+    },
 };
 
 /// What a status means, in a sentence.
@@ -42,6 +45,8 @@ pub fn evidence(cell: CellId, load: Load, result: &CellResult) -> Vec<String> {
         cache(stats),
         counting(stats),
         stamps(stats),
+        energy(cell.phase, stats),
+        held_back(stats),
     ];
     lines.into_iter().flatten().collect()
 }
@@ -99,4 +104,52 @@ fn stamps(stats: &CellStats) -> Option<String> {
     let bound =
         stats.ttft_error_bound_s.map(|bound| format!(", each first token at most {} off", format::lag(Some(bound))));
     Some(format!("Times: {source}{}.", bound.unwrap_or_default()))
+}
+
+/// `0.42 J for each output token: 2 GPUs drew 512 W, of 1,400 W allowed.`
+fn energy(phase: Phase, stats: &CellStats) -> Option<String> {
+    let gpu = stats.gpu.as_ref()?;
+    let power = gpu.power_w?;
+    let gpus =
+        if gpu.gpus == 1 { "1 GPU".to_owned() } else { format!("{} GPUs", format::count(Some(gpu.gpus.into()))) };
+    let limit = gpu.power_limit_w.map(|limit| format!(", of {} allowed", format::watts(Some(limit))));
+    let drew = format!("{gpus} drew {}{}.", format::watts(Some(power)), limit.unwrap_or_default());
+    let token = if phase == Phase::Prefill { "prompt" } else { "output" };
+    Some(match gpu.energy_per_token_j {
+        Some(joules) => format!("{} for each {token} token: {drew}", format::joules(Some(joules))),
+        None => drew,
+    })
+}
+
+/// That nothing held the GPUs back. What did is a finding.
+fn held_back(stats: &CellStats) -> Option<String> {
+    let gpu = stats.gpu.as_ref()?;
+    gpu.cause_sentence().filter(|_| gpu.cause() == Some(Cause::Free))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::gpu::GpuStats;
+
+    #[test]
+    fn gpus_are_told_with_their_energy() {
+        let gpu = GpuStats {
+            gpus: 2,
+            power_w: Some(512.0),
+            power_limit_w: Some(1_400.0),
+            energy_per_token_j: Some(0.42),
+            power_capped: Some(0.0),
+            ..GpuStats::default()
+        };
+        let check = |gpu: GpuStats, wanted: [Option<&str>; 2]| {
+            let stats = CellStats { gpu: Some(gpu), ..CellStats::default() };
+            assert_eq!([energy(Phase::Decode, &stats), held_back(&stats)].each_ref().map(Option::as_deref), wanted);
+        };
+        let drew = "0.420 J for each output token: 2 GPUs drew 512 W, of 1,400 W allowed.";
+        check(gpu.clone(), [Some(drew), Some("Neither power limit nor heat held the GPUs back.")]);
+        check(GpuStats { power_capped: Some(0.5), ..gpu.clone() }, [Some(drew), None]);
+        let unknown = GpuStats { power_w: None, power_capped: None, ..gpu };
+        check(unknown, [None, None]);
+    }
 }

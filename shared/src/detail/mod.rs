@@ -3,6 +3,7 @@
 
 pub mod distribution;
 pub mod evidence;
+pub mod gpu;
 pub mod requests;
 pub mod timeline;
 
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use self::{
     distribution::{Distribution, Kind, Values},
+    gpu::GpuLines,
     timeline::{EngineLines, Timeline},
 };
 use crate::{
@@ -44,6 +46,9 @@ pub struct CellDetail {
     pub timeline: Timeline,
     /// What the engine told over time.
     pub engine: EngineLines,
+    /// What the server's GPUs did over time, if they are on the machine that measured.
+    #[serde(default, skip_serializing_if = "GpuLines::is_silent")]
+    pub gpu: GpuLines,
     /// How values spread; only those that were measured.
     pub distributions: Vec<Distribution>,
     /// Requests that failed, by what they said, most frequent first; at most 10.
@@ -120,6 +125,7 @@ impl CellDetail {
             stages: raw.decode().map(|decode| Stages::of(decode, extent)),
             timeline: Timeline::of(&raw.traces, &counted, extent),
             engine: raw.decode().map(|decode| EngineLines::of(&decode.engine, extent)).unwrap_or_default(),
+            gpu: raw.gpus.as_ref().map(|record| GpuLines::of(record, extent)).unwrap_or_default(),
             distributions,
             failures: verdict::failures(&raw.traces),
             requests: raw.traces.len() as u64,

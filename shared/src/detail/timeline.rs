@@ -121,7 +121,7 @@ impl EngineLines {
 }
 
 /// At most [`MOST_LOOKS`] points: of each group of neighbours the lowest and the highest, so that no peak is lost.
-fn thin(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+pub(super) fn thin(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     if points.len() <= MOST_LOOKS {
         return points;
     }

@@ -1,5 +1,6 @@
 //! Findings: what a reader should know before trusting a number, as values with rules.
 
+pub mod gpus;
 pub mod rules;
 pub mod run;
 

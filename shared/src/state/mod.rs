@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     event::{Envelope, LogLevel, Origin, RunEvent, RunOutcome, SkipReason},
+    finding::Severity,
     id::{CellId, Phase, RunId},
     plan::RunPlan,
     stats::cell::CellResult,
@@ -244,7 +245,13 @@ impl RunState {
             RunEvent::RampDone { cell, ramp_s } => {
                 self.push_log(at, LogLevel::Info, format!("{cell}: window opened after a ramp of {ramp_s:.1} s"));
             }
-            RunEvent::CellFinished { cell, result } => self.finish(*cell, result),
+            RunEvent::CellFinished { cell, result } => {
+                self.finish(*cell, result);
+                let warnings = result.findings.iter().filter(|finding| finding.severity == Severity::Warning);
+                for finding in warnings {
+                    self.push_log(at, LogLevel::Warning, format!("{cell}: {}", finding.text));
+                }
+            }
             RunEvent::Steered { next } => {
                 self.next = *next;
                 self.push_log(at, LogLevel::Info, next.sentence().to_owned());

@@ -186,14 +186,25 @@ pub fn path(points: impl IntoIterator<Item = Option<(f64, f64)>>) -> String {
     for point in points {
         match point {
             Some((x, y)) => {
-                // Writing into a text never fails.
-                write!(text, "{pen}{x:.1} {y:.1}").ok();
+                text.push_str(pen);
+                tenths(&mut text, x);
+                text.push(' ');
+                tenths(&mut text, y);
                 pen = "L";
             }
             None => pen = "M",
         }
     }
     text
+}
+
+/// Writes a number with one decimal. Live charts write thousands of them ten times a second, for which the way that
+/// knows every number exactly is too slow.
+fn tenths(text: &mut String, value: f64) {
+    let tenths = (value * 10.0).round() as i64;
+    let (sign, whole, rest) = (if tenths < 0 { "-" } else { "" }, tenths.abs() / 10, tenths.abs() % 10);
+    // Writing into a text never fails.
+    write!(text, "{sign}{whole}.{rest}").ok();
 }
 
 /// Thins points out to at most a low and a high one per pixel column, so that no peak is lost. Missing points stay.

@@ -87,6 +87,8 @@ pub struct Chart {
     pub lines: Vec<Line>,
     /// What its values are.
     pub values: Values,
+    /// From and to of times, in seconds, that are marked at its foot.
+    pub held: Vec<(f64, f64)>,
     /// Its size.
     pub frame: Frame,
 }
@@ -122,11 +124,15 @@ impl Chart {
         let (width, height) = (right - left, bottom - top);
         let field = format!("{left} {top} {width} {height}");
         let word = self.y_word;
+        let held = |&(from, to): &(f64, f64)| {
+            view! { <rect class="held" x=x.at(from) y=bottom - 5.0 width=(x.at(to) - x.at(from)).max(1.0) height=5.0></rect> }
+        };
+        let held: Vec<_> = self.held.iter().map(held).collect();
         view! {
             <svg x=left y=top width=width height=height viewBox=field.clone()>{stages.map(|stages| shades(stages, x, self.frame))}</svg>
             {grid(self.frame, [x, y], &moments(x), &y_ticks)}
             <text class="tick" x=left y=14 text-anchor="start">{word}</text>
-            <svg x=left y=top width=width height=height viewBox=field>{lines}</svg>
+            <svg x=left y=top width=width height=height viewBox=field>{lines}{held}</svg>
             {self.labels(zoom, y)}
         }
     }

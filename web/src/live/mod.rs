@@ -7,13 +7,14 @@ pub mod socket;
 use leptos::prelude::*;
 use speedmatrix_shared::{
     api::{PROTOCOL, ServerMessage},
-    event::Envelope,
+    event::{Envelope, Origin, RunEvent},
     gauge::Gauge,
+    id::CellId,
     state::{Applied, RunState, RunStatus},
     units::Nanos,
 };
 
-use self::series::RateSeries;
+use self::series::GaugeSeries;
 use crate::shell::Shell;
 
 /// A run on this page. Facts are folded by the same state machine as in the agent; the latest gauge wins.
@@ -25,8 +26,10 @@ pub struct LiveRun {
     pub gauge: RwSignal<Option<Gauge>>,
     /// The run's clock as far as it is known here.
     pub now: RwSignal<Nanos>,
-    /// The token rate of the last minutes.
-    pub rates: RwSignal<RateSeries>,
+    /// The gauges of the last minutes.
+    pub series: RwSignal<GaugeSeries>,
+    /// The cell that was measured last, as far as this page saw it.
+    pub latest_done: RwSignal<Option<CellId>>,
 }
 
 /// What to do after a message.
@@ -43,14 +46,23 @@ pub enum Next {
     },
 }
 
+/// Seconds of the run's clock in a real one.
+const fn clock_factor(state: &RunState) -> f64 {
+    match state.origin {
+        Some(Origin::Simulated { clock_factor }) => clock_factor,
+        Some(Origin::Measured | Origin::Imported) | None => 1.0,
+    }
+}
+
 impl LiveRun {
     /// A run as it was fetched.
     pub fn new(state: RunState) -> Self {
         Self {
             now: RwSignal::new(state.at),
+            series: RwSignal::new(GaugeSeries::new(clock_factor(&state))),
             state: RwSignal::new(state),
             gauge: RwSignal::new(None),
-            rates: RwSignal::new(RateSeries::default()),
+            latest_done: RwSignal::new(None),
         }
     }
 
@@ -60,7 +72,7 @@ impl LiveRun {
             ServerMessage::Hello { protocol, version } if protocol != PROTOCOL => {
                 return Next::Outdated { agent: version };
             }
-            ServerMessage::Hello { .. } => {}
+            ServerMessage::Hello { version, .. } => shell.meet(version),
             ServerMessage::Snapshot { state, now_ns } => {
                 self.state.set(*state);
                 self.gauge.set(None);
@@ -69,7 +81,7 @@ impl LiveRun {
             ServerMessage::Event { envelope } => return self.apply(&envelope),
             ServerMessage::Gauge { gauge } => {
                 self.pass(gauge.at);
-                self.rates.update(|rates| rates.push(&gauge));
+                self.series.update(|series| series.push(gauge.clone()));
                 self.gauge.set(Some(gauge));
             }
             ServerMessage::Presence { watching, now_ns } => {
@@ -90,7 +102,21 @@ impl LiveRun {
             }
         });
         self.pass(envelope.at);
+        if next == Next::GoOn {
+            self.note(&envelope.event);
+        }
         next
+    }
+
+    fn note(&self, event: &RunEvent) {
+        match event {
+            RunEvent::CellFinished { cell, .. } => self.latest_done.set(Some(*cell)),
+            // Only now is it known how fast the run's clock is; nothing was measured before.
+            RunEvent::Probed { .. } => {
+                self.series.set(GaugeSeries::new(self.state.with_untracked(clock_factor)));
+            }
+            _ => {}
+        }
     }
 
     /// The clock never runs backwards; after the end it stands at the last event.

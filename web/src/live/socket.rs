@@ -47,7 +47,7 @@ pub async fn follow(run: LiveRun, id: RunId, shell: Shell) {
                 since = browser::local_time();
             }
         }
-        run.rates.update(super::series::RateSeries::interrupt);
+        run.series.update(super::series::GaugeSeries::interrupt);
         shell.watching.set(None);
         wait(shell, &since, attempts).await;
     }

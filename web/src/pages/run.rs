@@ -3,7 +3,9 @@
 use leptos::{either::Either, prelude::*};
 use leptos_router::hooks::{use_params_map, use_query_map};
 use speedmatrix_shared::{
-    api, format,
+    api,
+    finding::gpus::gpu_note,
+    format,
     id::{CellId, Phase, RunId},
     state::{Cell, RunState, RunStatus},
 };
@@ -18,7 +20,7 @@ use crate::{
         curves::CurvesSection,
         decode::DecodeSection,
         facts::{Cards, Findings},
-        live::{LivePart, Log},
+        live::{LivePart, LiveSide, Log, seen_live},
         measurements::MeasurementsSection,
         notes::{OwnNotes, RunLabels},
         notice::{Loading, Notice, Weight},
@@ -215,20 +217,28 @@ fn Report(run: LiveRun, shown: Memo<RunView>) -> impl IntoView {
     };
     let parts = if order == Order::MatrixFirst {
         Either::Left(view! {
-            <DecodeSection run view=shown/>
-            <Log run/>
+            <div class="beside">
+                <div>
+                    <DecodeSection run view=shown/>
+                    <Log run/>
+                </div>
+                <LiveSide run/>
+            </div>
             <PrefillSection run/>
             {results()}
             {overview()}
-            <Notes/>
+            <Notes run/>
         })
     } else {
+        let seen = seen_live(run);
         Either::Right(view! {
+            // A run that was interrupted may go on.
+            {move || seen.get().then(|| view! { <LiveSide run/> })}
             {overview()}
             <PrefillSection run/>
             <DecodeSection run view=shown/>
             {results()}
-            <Notes/>
+            <Notes run/>
             <Log run/>
         })
     };
@@ -269,7 +279,8 @@ fn Sections(run: LiveRun, order: Order) -> impl IntoView {
 }
 
 #[component]
-fn Notes() -> impl IntoView {
+fn Notes(run: LiveRun) -> impl IntoView {
+    let gpus = Memo::new(move |_| run.state.with(gpu_note));
     view! {
         <section id="notes" aria-labelledby="notes-title">
             <div class="section-head"><h2 id="notes-title">"Notes"</h2></div>
@@ -281,6 +292,7 @@ fn Notes() -> impl IntoView {
                     "in the matrix is measured after the prompt is in the server's cache, so it mostly excludes prefill. \
                      Read cold prompts in Prefill."
                 </p>
+                {move || gpus.get().map(|note| view! { <p data-testid="gpu-note"><b>"GPUs: "</b>{note}</p> })}
                 <p>
                     <b>"Sustained decode "</b>
                     "keeps the same number of requests in flight for the whole window: each one that ends is replaced at once."

@@ -7,14 +7,18 @@ use speedmatrix_shared::{
     format,
     gauge::{CellPhase, Gauge},
     id::{CellId, Phase},
+    metric::{self, METRICS},
     plan::eta::remaining_secs,
     state::{LogLine, RunState, RunStatus},
     units::Nanos,
 };
 
-use super::{reins::Reins, run_card::share};
+use super::{live_charts::LiveCharts, reins::Reins, run_card::share};
 use crate::{
-    chart::{cell::cell_words, line::roughly, time::RateChart},
+    chart::{
+        cell::{Look, cell_words, view as cell_view},
+        line::roughly,
+    },
     live::LiveRun,
     shell::{Conn, Shell},
 };
@@ -22,59 +26,92 @@ use crate::{
 /// Log lines that are shown, latest first.
 const LINES_SHOWN: usize = 200;
 
-/// Everything that is there only while the run runs.
+/// Whether the run runs, or ran when this page was opened: what was seen then stays, so that nothing moves at the end.
+pub fn seen_live(run: LiveRun) -> Memo<bool> {
+    let runs = move || run.state.with(|state| state.status == RunStatus::Running);
+    Memo::new(move |before: Option<&bool>| before == Some(&true) || runs())
+}
+
+/// How far the run is, and its reins.
 #[component]
 pub fn LivePart(
     /// The run.
     run: LiveRun,
 ) -> impl IntoView {
-    let running = Memo::new(move |_| run.state.with(|state| state.status == RunStatus::Running));
+    let seen = seen_live(run);
     let conn = Shell::of_app().conn;
     let stale = move || conn.with(Conn::is_stale).then_some("stale");
     move || {
-        running.get().then(|| {
+        seen.get().then(|| {
             view! {
                 <section id="live" aria-labelledby="live-title" class=stale data-testid="live">
                     <h2 id="live-title" class="sr">"Live"</h2>
                     <Announcer run/>
                     <LiveBar run/>
-                    <div class="live">
-                        <RateChart rates=run.rates/>
-                        <RunningCell run/>
-                    </div>
                 </section>
             }
         })
     }
 }
 
+/// What the running cell does: its steps and its charts. Beside the matrix where there is room.
+#[component]
+pub fn LiveSide(
+    /// The run.
+    run: LiveRun,
+) -> impl IntoView {
+    let conn = Shell::of_app().conn;
+    let stale = move || conn.with(Conn::is_stale);
+    view! {
+        <div class="live-side" class:stale=stale>
+            <RunningCell run/>
+            <LiveCharts run/>
+        </div>
+    }
+}
+
 /// Milliseconds between two announcements: a screen reader must have time for other things.
 const ANNOUNCED_EVERY_MS: u32 = 10_000;
 
-/// Says now and then how far the run is, for those who do not see it.
+/// Says now and then what was measured and how far the run is, for those who do not see it.
 #[component]
 fn Announcer(run: LiveRun) -> impl IntoView {
     let said = RwSignal::new(String::new());
     leptos::task::spawn_local_scoped_with_cancellation(async move {
         loop {
             TimeoutFuture::new(ANNOUNCED_EVERY_MS).await;
-            let (done, all) = run.state.with_untracked(RunState::progress);
+            let latest = run.latest_done.get_untracked();
+            let now = run.state.with_untracked(|state| announcement(state, latest));
             said.maybe_update(|said| {
-                let now = format!("{done} of {all} cells done");
                 let news = *said != now;
                 *said = now;
                 news
             });
         }
     });
-    view! { <p class="sr" aria-live="polite">{move || said.get()}</p> }
+    view! { <p class="sr" aria-live="polite" data-testid="announced">{move || said.get()}</p> }
 }
+
+/// `8K context, 16 requests at once: 1,540.5 tokens per second … 3 of 8 cells done.`
+fn announcement(state: &RunState, latest: Option<CellId>) -> String {
+    let (done, all) = state.progress();
+    let latest = latest.and_then(|id| state.cell(id)).filter(|cell| cell.result().is_some());
+    let look = Look { metric: metric::by_key(SAID).unwrap_or(&METRICS[0]), range: None, gauge: None, order: None };
+    let latest = latest.map(|cell| format!("{}. ", cell_view(cell, look).sentence)).unwrap_or_default();
+    let end = if state.status == RunStatus::Running { "" } else { " The run has ended." };
+    format!("{latest}{done} of {all} cells done.{end}")
+}
+
+/// The number of a cell that is announced.
+const SAID: &str = "total_tok_s";
 
 #[component]
 fn LiveBar(run: LiveRun) -> impl IntoView {
     let progress = Memo::new(move |_| run.state.with(RunState::progress));
     let elapsed = Memo::new(move |_| format::clock(Some(run.now.get().as_secs_f64())));
-    let rest = Memo::new(move |_| run.state.with(|state| remaining(state, run.now.get())));
+    let running = Memo::new(move |_| run.state.with(|state| state.status == RunStatus::Running));
+    let rest =
+        Memo::new(move |_| run.state.with(|state| running.get().then(|| remaining(state, run.now.get())).flatten()));
     let words = move || {
         let (done, all) = progress.get();
         format!("{done} of {all} cells")
@@ -97,7 +134,7 @@ fn LiveBar(run: LiveRun) -> impl IntoView {
             >
                 <i style=("--done", move || share(progress.get().0, progress.get().1))></i>
             </div>
-            <Reins run/>
+            {move || running.get().then(|| view! { <Reins run/> })}
         </div>
     }
 }
@@ -114,7 +151,10 @@ fn RunningCell(run: LiveRun) -> impl IntoView {
     let gauge = Memo::new(move |_| run.gauge.get().filter(|gauge| Some(gauge.cell) == cell.get()));
     let phase = Memo::new(move |_| gauge.with(|gauge| gauge.as_ref().map(|gauge| gauge.phase)));
     let window_s = run.state.with_untracked(|state| state.plan.duration().as_secs_f64());
+    let repeat = Memo::new(move |_| run.state.with(repeat));
+    let ended = Memo::new(move |_| run.state.with(|state| state.status != RunStatus::Running));
     let waits = move || match cell.get() {
+        _ if ended.get() => "The run has ended.".to_owned(),
         None if run.state.with(RunState::is_paused) => {
             "Paused: the next cell waits until the run may go on.".to_owned()
         }
@@ -125,12 +165,26 @@ fn RunningCell(run: LiveRun) -> impl IntoView {
     };
     view! {
         <div class="panel pad" data-testid="running-cell">
-            <h3>{move || cell.get().map_or_else(|| "Preparing".to_owned(), title)}</h3>
-            <ol class="steps" aria-label="Steps of this cell">{steps(phase)}</ol>
+            <h3>{move || cell.get().map_or_else(|| idle_title(ended.get()).to_owned(), title)}</h3>
+            <ol class="steps" aria-label="Steps of this cell">
+                {steps(phase)}
+                {move || repeat.get().map(|words| view! { <li data-step="repeat" class="repeat">{words}</li> })}
+            </ol>
             <p class="waits" data-testid="waits">{waits}</p>
             <dl class="gauges">{gauges(gauge)}</dl>
         </div>
     }
+}
+
+const fn idle_title(ended: bool) -> &'static str {
+    if ended { "No cell is running" } else { "Preparing" }
+}
+
+/// `repeat 2 of 4`, where the running cell is measured several times.
+fn repeat(state: &RunState) -> Option<String> {
+    let most = state.plan.repeats().most();
+    let cell = state.running_cell().filter(|cell| cell.id.phase == Phase::Decode && most > 1)?;
+    Some(format!("repeat {} of {most}", cell.repeats.len() + 1))
 }
 
 fn title(id: CellId) -> String {
@@ -162,7 +216,7 @@ fn waits(gauge: &Gauge, window_s: f64) -> String {
         (CellPhase::Cache, Phase::Prefill) => format!("Cache: cold prompts are being read, for {since} so far."),
         (CellPhase::Ramp, _) => {
             let all = gauge.cell.concurrency;
-            format!("Ramp: {} of {all} have a first token, after {since}.", gauge.decoding)
+            format!("Ramp: {} of {all} streams have a first token, after {since}.", gauge.decoding)
         }
         (CellPhase::Measure, Phase::Decode) => {
             format!("Measure: {since} of {} are measured.", format::duration_words(Some(window_s)))
@@ -232,10 +286,23 @@ mod tests {
             decoding: 117,
             waiting: None,
             window_tok_s: None,
+            running: None,
+            kv_usage: None,
+            gpu: None,
+            lateness_s: None,
         };
         let check = |phase, cell, words: &str| assert_eq!(waits(&gauge(phase, cell), 30.0), words);
-        check(CellPhase::Ramp, "decode-8K-128", "Ramp: 117 of 128 have a first token, after 4 s.");
+        check(CellPhase::Ramp, "decode-8K-128", "Ramp: 117 of 128 streams have a first token, after 4 s.");
         check(CellPhase::Measure, "decode-8K-128", "Measure: 4 s of 30 s are measured.");
         check(CellPhase::Cache, "prefill-8K-1", "Cache: cold prompts are being read, for 4 s so far.");
+    }
+
+    #[test]
+    fn a_measured_cell_is_announced_with_its_number() {
+        let state = speedmatrix_shared::sample::reference();
+        let words = announcement(&state, "decode-8K-16".parse().ok());
+        assert!(words.starts_with("8K context, 16 requests at once: 1,540.5"), "{words}");
+        assert!(words.ends_with(". 73 of 73 cells done. The run has ended."), "{words}");
+        assert_eq!(announcement(&state, None), "73 of 73 cells done. The run has ended.");
     }
 }

@@ -11,6 +11,7 @@ pub mod field;
 pub mod icon;
 pub mod keys;
 pub mod live;
+pub mod live_charts;
 pub mod measurements;
 pub mod notes;
 pub mod notice;

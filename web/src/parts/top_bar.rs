@@ -6,6 +6,7 @@ use leptos_router::hooks::use_location;
 use super::{
     icon::{Icon, icon},
     keys::open_keys,
+    notice::{Notice, Weight},
 };
 use crate::{
     browser,
@@ -71,18 +72,51 @@ fn mark() -> impl IntoView {
 #[component]
 fn Connection() -> impl IntoView {
     let conn = Shell::of_app().conn;
-    let reload = move || {
-        matches!(conn.get(), Conn::Outdated { .. }).then(|| {
-            view! { <button type="button" class="btn" on:click=move |_| browser::reload()>"Reload"</button> }
-        })
-    };
     view! {
         <span class=move || conn.with(Conn::class) role="status" data-testid="conn">
             <span class="dot" aria-hidden="true"></span>
-            {move || conn.with(Conn::word)}
+            <span>
+                {move || conn.with(Conn::word)}
+                {move || conn.with(Conn::more).map(|more| view! { <span class="more">{more}</span> })}
+            </span>
         </span>
-        {reload}
     }
+}
+
+/// Offers to reload where the agent is not the one that this page came from.
+#[component]
+pub fn OtherVersion() -> impl IntoView {
+    let shell = Shell::of_app();
+    let says = Memo::new(move |_| match (shell.conn.get(), shell.newer.get()) {
+        (Conn::Outdated { agent }, _) => Some((
+            Weight::Warning,
+            format!(
+                "The agent speaks another version ({agent}) than this page ({}). What is shown is from before and \
+                 stays as it is; reload to go on.",
+                env!("CARGO_PKG_VERSION")
+            ),
+        )),
+        (_, Some(agent)) => Some((
+            Weight::Info,
+            format!(
+                "The agent is now version {agent}. This page is from {}: reload to get the one that belongs to it.",
+                env!("CARGO_PKG_VERSION")
+            ),
+        )),
+        _ => None,
+    });
+    let notice = move || {
+        says.get().map(|(weight, text)| {
+            view! {
+                <Notice weight text>
+                    <button type="button" class="btn" data-testid="reload" on:click=move |_| browser::reload()>
+                        "Reload"
+                    </button>
+                </Notice>
+            }
+        })
+    };
+    view! { <div class="other-version" role="status" data-testid="other-version">{notice}</div> }
 }
 
 #[component]

@@ -1,4 +1,4 @@
-//! The one axis of time that all charts of a cell share: what is shown of it, the moment under the pointer, and the
+//! The one axis of time that several charts share: what is shown of it, the moment under the pointer, and the
 //! gestures that change them.
 
 use gloo_timers::future::TimeoutFuture;
@@ -45,8 +45,8 @@ enum Drag {
 /// The axis.
 #[derive(Debug, Clone, Copy)]
 pub struct TimeAxis {
-    /// How long the cell took, seconds.
-    pub span_s: f64,
+    /// All of the time that can be shown.
+    pub whole: Signal<Zoom>,
     /// The part that was chosen; `None`: all.
     pub zoom: RwSignal<Option<Zoom>>,
     /// The moment under the pointer or the cross line, seconds.
@@ -59,19 +59,20 @@ pub struct TimeAxis {
 }
 
 impl TimeAxis {
-    /// The axis of a cell that took `span_s`; `settled` is told what is shown when a gesture has ended.
-    pub fn new(span_s: f64, zoom: RwSignal<Option<Zoom>>, settled: UnsyncCallback<Option<Zoom>>) -> Self {
+    /// An axis over some time, which may grow; `settled` is told what is shown when a gesture has ended.
+    pub fn new(whole: Signal<Zoom>, zoom: RwSignal<Option<Zoom>>, settled: UnsyncCallback<Option<Zoom>>) -> Self {
         let (cursor, marked) = (RwSignal::new(None), RwSignal::new(None));
-        Self { span_s, zoom, cursor, marked, drag: StoredValue::new(None), steps: StoredValue::new(0), settled }
+        Self { whole, zoom, cursor, marked, drag: StoredValue::new(None), steps: StoredValue::new(0), settled }
     }
 
     /// What is shown.
     pub fn shown(&self) -> Zoom {
-        zoom::shown(self.zoom.get(), self.span_s)
+        zoom::shown(self.zoom.get(), self.whole.get())
     }
 
-    fn shown_now(&self) -> Zoom {
-        zoom::shown(self.zoom.get_untracked(), self.span_s)
+    /// What is shown, for who does not follow it.
+    pub fn shown_now(&self) -> Zoom {
+        zoom::shown(self.zoom.get_untracked(), self.whole.get_untracked())
     }
 
     /// Shows a part and says so in the address.
@@ -137,7 +138,7 @@ impl TimeAxis {
                 let width = event.current_target().and_then(|target| target.dyn_into::<web_sys::Element>().ok());
                 let width = width.map_or(1.0, |element| element.client_width().max(1).into());
                 let share = (from_px - now_px) / (width * (field.right - field.left));
-                if let Some(zoom) = zoom::moved(from, share, self.span_s) {
+                if let Some(zoom) = zoom::moved(from, share, self.whole.get_untracked()) {
                     self.zoom.set(Some(zoom));
                 }
             }
@@ -175,10 +176,10 @@ impl TimeAxis {
         let is_mine = element.zip(focused).is_some_and(|(element, focused)| element.contains(Some(focused.as_ref())));
         let next = if event.shift_key() || across.abs() > down.abs() {
             let way = if event.shift_key() && across == 0.0 { down } else { across };
-            zoom::moved(self.shown_now(), way.signum() * MOVE_STEP / 2.0, self.span_s)
+            zoom::moved(self.shown_now(), way.signum() * MOVE_STEP / 2.0, self.whole.get_untracked())
         } else if event.ctrl_key() || event.meta_key() || is_mine {
             let Some(at_s) = self.moment(event, field) else { return };
-            zoom::scaled(self.shown_now(), at_s, ZOOM_STEP.powf(down.signum()), self.span_s)
+            zoom::scaled(self.shown_now(), at_s, ZOOM_STEP.powf(down.signum()), self.whole.get_untracked())
         } else {
             return;
         };
@@ -194,11 +195,11 @@ impl TimeAxis {
         let shown = self.shown_now();
         let middle = self.cursor.get_untracked().unwrap_or(f64::midpoint(shown.from_s, shown.to_s));
         let next = match (event.key().as_str(), event.shift_key()) {
-            ("+" | "=", _) => zoom::scaled(shown, middle, 1.0 / ZOOM_STEP, self.span_s),
-            ("-" | "_", _) => zoom::scaled(shown, middle, ZOOM_STEP, self.span_s),
+            ("+" | "=", _) => zoom::scaled(shown, middle, 1.0 / ZOOM_STEP, self.whole.get_untracked()),
+            ("-" | "_", _) => zoom::scaled(shown, middle, ZOOM_STEP, self.whole.get_untracked()),
             ("0", _) => None,
-            ("ArrowLeft", true) => zoom::moved(shown, -MOVE_STEP, self.span_s),
-            ("ArrowRight", true) => zoom::moved(shown, MOVE_STEP, self.span_s),
+            ("ArrowLeft", true) => zoom::moved(shown, -MOVE_STEP, self.whole.get_untracked()),
+            ("ArrowRight", true) => zoom::moved(shown, MOVE_STEP, self.whole.get_untracked()),
             _ => return false,
         };
         event.prevent_default();
@@ -212,7 +213,8 @@ impl TimeAxis {
         let length = shown.to_s - shown.from_s;
         let beside = if at_s < shown.from_s { at_s - shown.from_s } else { (at_s - shown.to_s).max(0.0) };
         if beside != 0.0
-            && let Some(zoom) = zoom::moved(shown, beside / length + beside.signum() * MOVE_STEP, self.span_s)
+            && let Some(zoom) =
+                zoom::moved(shown, beside / length + beside.signum() * MOVE_STEP, self.whole.get_untracked())
         {
             self.show_for_now(Some(zoom));
         }

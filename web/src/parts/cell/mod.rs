@@ -285,7 +285,8 @@ fn CloseLook(detail: Arc<CellDetail>, requests: RwSignal<Asked<Requests>>, id: C
     let query = use_query_map();
     let in_address = Memo::new(move |_| query.with(|query| query.get("t").and_then(|text| Zoom::read(&text))));
     let zoom = RwSignal::new(in_address.get_untracked());
-    let axis = TimeAxis::new(detail.span_s, zoom, UnsyncCallback::new(move |zoom| paths.open(id, zoom)));
+    let whole = Signal::stored(Zoom { from_s: 0.0, to_s: detail.span_s });
+    let axis = TimeAxis::new(whole, zoom, UnsyncCallback::new(move |zoom| paths.open(id, zoom)));
     // The browser's own way back and forth shows what was shown then.
     Effect::new(move |before: Option<()>| {
         let there = in_address.get();

@@ -43,6 +43,7 @@ fn charts(detail: &CellDetail, room: Room) -> Vec<Chart> {
         y_word: "tok/s",
         lines: vec![line("", "know", of_client(&seen.tok_s))],
         values: Values::Amount,
+        held: Vec::new(),
         frame: frame_for(room, 110.0),
     };
     let requests = Chart {
@@ -55,6 +56,7 @@ fn charts(detail: &CellDetail, room: Room) -> Vec<Chart> {
             line("waiting", "k-waiting", engine.waiting.clone()),
         ],
         values: Values::Amount,
+        held: Vec::new(),
         frame: frame_for(room, 96.0),
     };
     let requests =
@@ -64,12 +66,37 @@ fn charts(detail: &CellDetail, room: Room) -> Vec<Chart> {
         y_word: "KV cache in use",
         lines: vec![line("", "k-running", engine.kv_usage.clone())],
         values: Values::Share,
+        held: Vec::new(),
         frame: frame_for(room, 56.0),
     };
+    let [power, temperature] = of_gpus(detail, room);
     let told = |chart: &Chart| chart.lines.iter().any(|line| !line.points.is_empty());
     // Cold requests have one token each, which is no rate.
     let rate = detail.stages.map(|_| rate);
-    rate.into_iter().chain([requests, kv]).filter(told).collect()
+    rate.into_iter().chain([requests, kv, power, temperature]).filter(told).collect()
+}
+
+/// What the GPUs did. Times in which they were held back are marked at the foot of their power.
+fn of_gpus(detail: &CellDetail, room: Room) -> [Chart; 2] {
+    let gpu = &detail.gpu;
+    let line = |class, points: &[(f64, f64)]| vec![Line { label: "", class, points: points.to_vec() }];
+    let power = Chart {
+        describes: "Power of the server's GPUs over the time of the cell; marked where they were held back",
+        y_word: "GPU power, W",
+        lines: line("know", &gpu.power_w),
+        values: Values::Amount,
+        held: gpu.held.iter().map(|(from, to, _)| (*from, *to)).collect(),
+        frame: frame_for(room, 56.0),
+    };
+    let temperature = Chart {
+        describes: "Temperature of the hottest of the server's GPUs over the time of the cell",
+        y_word: "GPU temperature, °C",
+        lines: line("k-waiting", &gpu.temperature_c),
+        values: Values::Amount,
+        held: Vec::new(),
+        frame: frame_for(room, 56.0),
+    };
+    [power, temperature]
 }
 
 /// The values at a moment: `12.4 s: 1,540.5 tok/s, in flight 16, decoding 16`.
@@ -91,6 +118,9 @@ fn values_at(detail: &CellDetail, at_s: f64) -> String {
     words.extend(of_engine(&engine.running, format::whole).map(|value| format!("engine: {value} running")));
     words.extend(of_engine(&engine.waiting, format::whole).map(|value| format!("{value} waiting")));
     words.extend(of_engine(&engine.kv_usage, format::percent).map(|value| format!("KV cache {value}")));
+    words.extend(of_engine(&detail.gpu.power_w, format::watts).map(|value| format!("GPUs {value}")));
+    words.extend(of_engine(&detail.gpu.temperature_c, format::celsius).map(|value| format!("hottest {value}")));
+    words.extend(detail.gpu.held_at(at_s).map(|by| format!("held back by {}", by.label())));
     format!("{}: {}", format::moment(at_s, 0.1), words.join(", "))
 }
 
@@ -145,6 +175,8 @@ pub fn OverTime(
             }
         }
     };
+    let heads = ["From", "To", "tok/s", "In flight", "Decoding"];
+    let heads = heads.into_iter().chain(told_columns(&detail).map(|column| column.head)).collect();
     let rows = move || table_rows(&detail, axis.shown());
     view! {
         <section class="part" aria-labelledby="over-time-title" data-testid="over-time">
@@ -166,7 +198,7 @@ pub fn OverTime(
             <p class="sr" aria-live="polite">{move || spoken.get()}</p>
             <AsTable
                 caption="Token rate and requests over the shown time"
-                columns=vec!["From", "To", "tok/s", "In flight", "Decoding"]
+                columns=heads
                 rows=UnsyncCallback::new(move |()| rows())
                 testid="over-time-table"
             />
@@ -203,8 +235,8 @@ fn WholeButton(axis: TimeAxis) -> impl IntoView {
 }
 
 /// Where an arrow key moves the cross line: a hundredth of what is shown.
-fn step(event: &KeyboardEvent, axis: TimeAxis) -> Option<f64> {
-    let shown = axis.shown();
+pub fn step(event: &KeyboardEvent, axis: TimeAxis) -> Option<f64> {
+    let shown = axis.shown_now();
     let one = (shown.to_s - shown.from_s) / 100.0;
     let at_s = axis.cursor.get_untracked().unwrap_or(shown.from_s);
     let to_s = match event.key().as_str() {
@@ -214,7 +246,8 @@ fn step(event: &KeyboardEvent, axis: TimeAxis) -> Option<f64> {
         "End" => shown.to_s,
         _ => return None,
     };
-    Some(to_s.clamp(0.0, axis.span_s))
+    let whole = axis.whole.get_untracked();
+    Some(to_s.clamp(whole.from_s, whole.to_s.max(whole.from_s)))
 }
 
 #[component]
@@ -258,6 +291,35 @@ fn Picture(
     }
 }
 
+/// A column of what was told at moments, by the engine or the GPUs.
+struct Column<'a> {
+    head: &'static str,
+    points: &'a [(f64, f64)],
+    show: fn(Option<f64>) -> String,
+}
+
+impl Column<'_> {
+    /// The mean of what was told in a stretch of time.
+    fn cell(&self, from_s: f64, to_s: f64) -> String {
+        let inside = self.points.iter().filter(|(at_s, _)| (from_s..to_s).contains(at_s));
+        let (n, sum) = inside.fold((0_u32, 0.0), |(n, sum), (_, value)| (n + 1, sum + value));
+        (self.show)((n > 0).then(|| sum / f64::from(n)))
+    }
+}
+
+/// The columns of which anything was told.
+fn told_columns(detail: &CellDetail) -> impl Iterator<Item = Column<'_>> {
+    let (engine, gpu) = (&detail.engine, &detail.gpu);
+    let columns = [
+        Column { head: "Running", points: &engine.running, show: format::decimal1 },
+        Column { head: "Waiting", points: &engine.waiting, show: format::decimal1 },
+        Column { head: "KV cache", points: &engine.kv_usage, show: format::percent },
+        Column { head: "GPU power", points: &gpu.power_w, show: format::watts },
+        Column { head: "GPU temperature", points: &gpu.temperature_c, show: format::celsius },
+    ];
+    columns.into_iter().filter(|column| !column.points.is_empty())
+}
+
 /// The shown time in at most [`TABLE_ROWS`] stretches of whole blocks.
 fn table_rows(detail: &CellDetail, shown: Zoom) -> Vec<Vec<String>> {
     let seen = &detail.timeline;
@@ -273,21 +335,27 @@ fn table_rows(detail: &CellDetail, shown: Zoom) -> Vec<Vec<String>> {
     };
     let row = |from: usize| {
         let to = (from + per_row).min(last);
-        let edge = |block: usize| format::moment(block as f64 * seen.block_s, seen.block_s);
-        vec![
+        let secs = |block: usize| block as f64 * seen.block_s;
+        let edge = |block: usize| format::moment(secs(block), seen.block_s);
+        let told = told_columns(detail).map(|column| column.cell(secs(from), secs(to)));
+        let of_client = [
             edge(from),
             edge(to),
             format::rate(mean(&seen.tok_s, from, to)),
             format::decimal1(mean(&seen.in_flight, from, to)),
             format::decimal1(mean(&seen.decoding, from, to)),
-        ]
+        ];
+        of_client.into_iter().chain(told).collect()
     };
     (first..last).step_by(per_row).map(row).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use speedmatrix_shared::detail::timeline::{EngineLines, Timeline};
+    use speedmatrix_shared::detail::{
+        gpu::GpuLines,
+        timeline::{EngineLines, Timeline},
+    };
 
     use super::*;
 
@@ -299,6 +367,7 @@ mod tests {
             load: speedmatrix_shared::plan::Load::Sustained,
             stages: Some(Stages { ramp: (0.0, 5.0), ramp_end: RampEnd::Ready, window: (5.0, 50.0) }),
             timeline: Timeline { block_s: 0.5, tok_s: values.clone(), in_flight: values.clone(), decoding: values },
+            gpu: GpuLines::default(),
             engine: EngineLines { waiting: vec![(3.0, 2.0)], ..EngineLines::default() },
             distributions: Vec::new(),
             failures: Vec::new(),
@@ -316,7 +385,7 @@ mod tests {
         let rows = table_rows(&detail(), Zoom { from_s: 0.0, to_s: 50.0 });
         assert_eq!(
             (rows.len(), rows[0].join(" "), rows[33][0].as_str()),
-            (34, "0.0 s 1.5 s 1.0 1.0 1.0".into(), "49.5 s")
+            (34, "0.0 s 1.5 s 1.0 1.0 1.0 —".into(), "49.5 s")
         );
         assert_eq!(table_rows(&detail(), Zoom { from_s: 3.2, to_s: 4.4 }).len(), 3);
     }
