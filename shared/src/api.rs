@@ -10,6 +10,7 @@ use crate::{
     plan::{FieldError, PlanDraft},
     state::{RunState, RunStatus},
     target::TargetFacts,
+    typed::TypedFacts,
 };
 
 /// Version of the messages below; a client with another one reloads itself.
@@ -152,6 +153,9 @@ pub struct StartRun {
     /// Bearer key for the target, if it needs one. Kept in memory only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key: Option<String>,
+    /// Facts about the server that nobody here can see, typed by hand.
+    #[serde(default, skip_serializing_if = "TypedFacts::is_empty")]
+    pub typed: TypedFacts,
 }
 
 /// Looks at a server without measuring it.
@@ -159,6 +163,9 @@ pub struct StartRun {
 pub struct ProbeRequest {
     /// Its address.
     pub target: String,
+    /// Model that is to be measured; none: the first one on offer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Bearer key, if it needs one. Kept in memory only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key: Option<String>,

@@ -26,4 +26,5 @@ pub mod steer;
 pub mod target;
 pub mod trace;
 pub mod trust;
+pub mod typed;
 pub mod units;
