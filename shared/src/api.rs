@@ -35,6 +35,8 @@ pub mod path {
     pub const EXPORT: &str = "/api/v1/runs/{id}/export";
     /// POST [`super::ProbeRequest`]: [`crate::target::TargetFacts`].
     pub const PROBE: &str = "/api/v1/probe";
+    /// GET: model servers on the agent's own machine, [`crate::found::FoundServers`].
+    pub const SERVERS: &str = "/api/v1/servers";
     /// GET: a finished cell looked at closely, [`crate::detail::CellDetail`].
     pub const CELL: &str = "/api/v1/runs/{id}/cells/{cell}";
     /// GET: its requests, [`crate::detail::requests::Columns`].
@@ -120,6 +122,9 @@ pub struct RunSummary {
     /// The engine's name alone.
     #[serde(default)]
     pub engine_name: Option<String>,
+    /// The server that was measured, if it may be measured again: not a simulated one, and not an imported page's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
     /// What people added.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,

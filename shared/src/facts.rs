@@ -307,6 +307,7 @@ pub fn summary(state: &RunState) -> RunSummary {
         model: model(state),
         gpu: state.facts.as_ref().and_then(|facts| facts.hardware.gpu.clone()),
         engine_name: state.facts.as_ref().and_then(|facts| facts.engine.engine.clone()),
+        target: (state.origin == Some(Origin::Measured)).then(|| state.plan.target().as_str().to_owned()),
         labels: Labels::default(),
     }
 }

@@ -10,6 +10,7 @@ pub mod facts;
 pub mod feasible;
 pub mod finding;
 pub mod format;
+pub mod found;
 pub mod gauge;
 pub mod gpu;
 pub mod host;

@@ -9,6 +9,7 @@ mod import;
 mod labels;
 mod live;
 mod runs;
+mod servers;
 
 use std::sync::Arc;
 
@@ -29,7 +30,10 @@ use tower_http::{compression::CompressionLayer, set_header::SetResponseHeaderLay
 
 pub use guard::AllowedHosts;
 
-use crate::runs::Runs;
+use crate::{
+    nearby::{Nearby, Scope},
+    runs::Runs,
+};
 
 /// Largest request body, in bytes: a plan with its longest name and lists has some 50 KB.
 const MAX_BODY_BYTES: usize = 256 * 1_024;
@@ -45,6 +49,8 @@ pub struct AppState {
     pub targets: Arc<[SavedTarget]>,
     /// Names under which this agent may be asked.
     pub hosts: Arc<AllowedHosts>,
+    /// What listens on this machine.
+    nearby: Arc<Nearby>,
     /// Places for those who look at a cell's record.
     looks: Arc<Semaphore>,
     /// Files are read one at a time, as each may be large.
@@ -58,6 +64,7 @@ impl AppState {
             runs,
             reference: Arc::new(speedmatrix_shared::sample::reference()),
             targets: targets.into(),
+            nearby: Arc::new(Nearby::new(Scope::Without(hosts.port()))),
             hosts: Arc::new(hosts),
             looks: Arc::new(Semaphore::new(cells::AT_ONCE)),
             reading: Arc::new(Semaphore::new(1)),
@@ -81,6 +88,7 @@ pub fn app(state: AppState) -> Router {
         .route(path::STEER, post(runs::steer))
         .route(path::EXPORT, get(export::file))
         .route(path::PROBE, post(runs::probe))
+        .route(path::SERVERS, get(servers::found))
         .route(path::LABELS, get(labels::labels))
         .route(path::RESTORE, post(labels::restore))
         .route(path::IMPORT, post(import::file).layer(DefaultBodyLimit::max(MAX_FILE_BYTES)))
