@@ -394,5 +394,7 @@ mod tests {
         assert_eq!(line.headline.shortest_ttft_s, Some(0.092));
         assert_eq!(line.model.as_deref(), Some("deepseek-ai/DeepSeek-V4-Flash-DSpark"));
         assert_eq!((line.gpu.as_deref(), line.engine_name.as_deref()), (Some("H200 NVL"), Some("vllm")));
+        let own = RunState { origin: Some(Origin::Measured), ..sample::reference() };
+        assert_eq!(summary(&own).target.as_deref(), Some(own.plan.target().as_str()));
     }
 }
