@@ -9,4 +9,5 @@ mod run;
 mod runs;
 mod runs_looks;
 mod setup;
+mod setup_ways;
 mod steer;
