@@ -10,6 +10,7 @@ use crate::{
     plan::{FieldError, PlanDraft},
     state::{RunState, RunStatus},
     target::TargetFacts,
+    typed::TypedFacts,
 };
 
 /// Version of the messages below; a client with another one reloads itself.
@@ -34,6 +35,8 @@ pub mod path {
     pub const EXPORT: &str = "/api/v1/runs/{id}/export";
     /// POST [`super::ProbeRequest`]: [`crate::target::TargetFacts`].
     pub const PROBE: &str = "/api/v1/probe";
+    /// GET: model servers on the agent's own machine, [`crate::found::FoundServers`].
+    pub const SERVERS: &str = "/api/v1/servers";
     /// GET: a finished cell looked at closely, [`crate::detail::CellDetail`].
     pub const CELL: &str = "/api/v1/runs/{id}/cells/{cell}";
     /// GET: its requests, [`crate::detail::requests::Columns`].
@@ -232,6 +235,9 @@ pub struct RunSummary {
     /// The engine's name alone.
     #[serde(default)]
     pub engine_name: Option<String>,
+    /// The server that was measured, if it may be measured again: not a simulated one, and not an imported page's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
     /// What people added.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
@@ -265,6 +271,9 @@ pub struct StartRun {
     /// Bearer key for the target, if it needs one. Kept in memory only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key: Option<String>,
+    /// Facts about the server that nobody here can see, typed by hand.
+    #[serde(default, skip_serializing_if = "TypedFacts::is_empty")]
+    pub typed: TypedFacts,
 }
 
 /// Looks at a server without measuring it.
@@ -272,6 +281,9 @@ pub struct StartRun {
 pub struct ProbeRequest {
     /// Its address.
     pub target: String,
+    /// Model that is to be measured; none: the first one on offer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Bearer key, if it needs one. Kept in memory only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key: Option<String>,

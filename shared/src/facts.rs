@@ -307,6 +307,7 @@ pub fn summary(state: &RunState) -> RunSummary {
         model: model(state),
         gpu: state.facts.as_ref().and_then(|facts| facts.hardware.gpu.clone()),
         engine_name: state.facts.as_ref().and_then(|facts| facts.engine.engine.clone()),
+        target: (state.origin == Some(Origin::Measured)).then(|| state.plan.target().as_str().to_owned()),
         labels: Labels::default(),
     }
 }
@@ -393,5 +394,7 @@ mod tests {
         assert_eq!(line.headline.shortest_ttft_s, Some(0.092));
         assert_eq!(line.model.as_deref(), Some("deepseek-ai/DeepSeek-V4-Flash-DSpark"));
         assert_eq!((line.gpu.as_deref(), line.engine_name.as_deref()), (Some("H200 NVL"), Some("vllm")));
+        let own = RunState { origin: Some(Origin::Measured), ..sample::reference() };
+        assert_eq!(summary(&own).target.as_deref(), Some(own.plan.target().as_str()));
     }
 }

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::typed::{self, TooLong, TypedFacts};
+
 /// Longest name and longest notes, in characters; longer ones are refused, not cut.
 pub const MAX_TEXT_CHARS: usize = 10_000;
 /// Most tags of one run.
@@ -27,6 +29,9 @@ pub struct Labels {
     pub notes: String,
     /// Whether the run stands above the others.
     pub pinned: bool,
+    /// Facts about the server that are not known otherwise.
+    #[serde(skip_serializing_if = "TypedFacts::is_empty")]
+    pub typed: TypedFacts,
     /// Set if the record was not made here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub imported: Option<ImportNote>,
@@ -56,6 +61,9 @@ pub struct LabelPatch {
     /// The whole notes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
+    /// All facts typed by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typed: Option<TypedFacts>,
     /// Pinned or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<bool>,
@@ -81,6 +89,9 @@ pub enum LabelError {
         /// Its length.
         chars: usize,
     },
+    /// A fact typed by hand is too long.
+    #[error(transparent)]
+    Typed(#[from] TooLong),
 }
 
 impl Labels {
@@ -100,6 +111,9 @@ impl Labels {
         }
         if let Some(text) = &patch.notes {
             next.notes = notes(text)?;
+        }
+        if let Some(facts) = &patch.typed {
+            next.typed = typed::tidy(facts)?;
         }
         next.pinned = patch.pinned.unwrap_or(next.pinned);
         if next != *self {

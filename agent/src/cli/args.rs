@@ -330,3 +330,49 @@ pub(super) struct ProbeArgs {
     #[command(flatten)]
     pub(super) store: StoreArgs,
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use speedmatrix_shared::plan::{RunPlan, command::command};
+
+    use super::*;
+
+    /// The plan that the program makes of a line of a shell.
+    fn from_shell(line: &str) -> RunPlan {
+        let words = shlex::split(line).expect("the line is one of a shell");
+        let Command::Run(mut args) = Arguments::try_parse_from(words).unwrap().command() else {
+            panic!("the line is no `run`: {line}");
+        };
+        args.over(PlanDraft::default()).try_into().unwrap()
+    }
+
+    #[test]
+    fn a_copied_command_gives_the_same_plan() {
+        let check = |change: fn(&mut PlanDraft)| {
+            let mut draft = PlanDraft {
+                target: "http://127.0.0.1:8000".into(),
+                contexts: "8K-64K".into(),
+                concurrency: "1,2,…,32".into(),
+                ..PlanDraft::default()
+            };
+            change(&mut draft);
+            let plan = RunPlan::try_from(draft).unwrap();
+            assert_eq!(from_shell(&command(&plan)), plan, "{}", command(&plan));
+        };
+        check(|_| {});
+        check(|draft| draft.name = "it's \"new\" $HOME `x`\\\n --name".into());
+        check(|draft| draft.model = "-dash".into());
+        check(|draft| draft.leave_out = "64Kx32,32Kx16".into());
+        check(|draft| draft.prefill_contexts = "none".into());
+        check(|draft| {
+            draft.prompts = "mixed:40%".into();
+            draft.load = "burst:7".into();
+            draft.slo = "ttft:500ms,tpot:50ms".into();
+            draft.repeats = "10,3%".into();
+            draft.order = "interleaved".into();
+            draft.corpus = "my notes.txt".into();
+            draft.temperature = "server".into();
+        });
+    }
+}

@@ -37,7 +37,7 @@ pub(super) fn here(target: &TargetUrl) -> Result<Here, Unknown> {
 }
 
 /// The addresses of this machine's network cards.
-fn own() -> BTreeSet<IpAddr> {
+pub(super) fn own() -> BTreeSet<IpAddr> {
     let cards = getifaddrs().into_iter().flatten().filter_map(|card| card.address);
     let address = |address: nix::sys::socket::SockaddrStorage| {
         let four = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));

@@ -4,6 +4,7 @@
 mod address;
 mod bounded;
 pub mod gpu;
+pub mod listening;
 pub mod machine;
 mod process;
 

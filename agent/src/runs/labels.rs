@@ -11,7 +11,10 @@ use speedmatrix_shared::{
 };
 
 use super::{Runs, unix_ms};
-use crate::store::{Foreign, Store, StoreError};
+use crate::{
+    secret,
+    store::{Foreign, Store, StoreError},
+};
 
 /// How long after the time for taking a deletion back the run is removed: who presses in the last moment is heard.
 const UNDO_GRACE: Duration = Duration::from_secs(2);
@@ -28,7 +31,11 @@ impl Runs {
     }
 
     /// Changes what people added to a run, unless somebody else did so since the patch was made.
-    pub async fn relabel(&self, run: &RunId, patch: LabelPatch) -> Result<Labels, StoreError> {
+    pub async fn relabel(&self, run: &RunId, mut patch: LabelPatch) -> Result<Labels, StoreError> {
+        // A launch command is pasted with its keys in it.
+        for text in patch.typed.iter_mut().flat_map(|typed| typed.values_mut()) {
+            *text = without_secrets(text);
+        }
         self.store.relabel(run, patch).await
     }
 
@@ -94,5 +101,25 @@ impl Runs {
             return true;
         }
         self.state(&run.id).await.is_ok_and(|here| same(&here))
+    }
+}
+
+/// A line as it may be stored: what looks like a secret in it is replaced. Only blanks part its words, so that a key in
+/// quotes is found too.
+fn without_secrets(line: &str) -> String {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    secret::argv(&words).join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typed_launch_command_keeps_no_key() {
+        let check = |line: &str, wanted: &str| assert_eq!(without_secrets(line), wanted);
+        check("vllm serve m --api-key s3cret-key --port 8000", "vllm serve m --api-key <redacted> --port 8000");
+        check("vllm serve m --api-key=s3cret-key", "vllm serve m --api-key=<redacted>");
+        check("H200  NVL", "H200 NVL");
     }
 }

@@ -227,6 +227,11 @@ impl Runs {
         *self.slot() = Slot::Closed;
     }
 
+    /// Whether a run is being measured here, or its target is just being looked at.
+    pub fn is_measuring(&self) -> bool {
+        matches!(*self.slot(), Slot::Starting | Slot::Taken(_))
+    }
+
     /// All stored runs: running ones first, then newest first.
     pub async fn list(&self) -> Result<Vec<RunSummary>, StoreError> {
         self.store.list().await

@@ -65,6 +65,7 @@ pub const RULES: &[(Method, &str, Need)] = &[
     (Method::POST, path::RESTORE, Need::Act),
     (Method::POST, path::PROBE, Need::Act),
     (Method::POST, path::IMPORT, Need::Act),
+    (Method::GET, path::SERVERS, Need::Act),
     (Method::GET, path::PASSES, Need::Act),
     (Method::POST, path::PASSES, Need::Act),
     (Method::DELETE, path::PASS, Need::Act),

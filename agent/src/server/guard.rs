@@ -19,6 +19,7 @@ use super::error::Refusal;
 #[derive(Debug)]
 pub struct AllowedHosts {
     bound: IpAddr,
+    port: u16,
     names: Vec<String>,
 }
 
@@ -26,7 +27,12 @@ impl AllowedHosts {
     /// An agent at `bound` that may also be asked under `names` (without a port).
     pub fn new(bound: SocketAddr, names: impl IntoIterator<Item = String>) -> Self {
         let names = names.into_iter().map(|name| name.trim().trim_end_matches('.').to_ascii_lowercase()).collect();
-        Self { bound: bound.ip(), names }
+        Self { bound: bound.ip(), port: bound.port(), names }
+    }
+
+    /// The port that this agent listens on.
+    pub(super) const fn port(&self) -> u16 {
+        self.port
     }
 
     /// Ports are not looked at: behind a tunnel they differ, and a rebound name can choose its port anyway.

@@ -11,6 +11,7 @@ mod labels;
 mod live;
 mod passes;
 mod runs;
+mod servers;
 
 use std::sync::Arc;
 
@@ -33,7 +34,10 @@ pub use door::{Door, RULES};
 pub use guard::AllowedHosts;
 pub use passes::{NewPassError, new_pass};
 
-use crate::runs::Runs;
+use crate::{
+    nearby::{Nearby, Scope},
+    runs::Runs,
+};
 
 /// Largest request body, in bytes: a plan with its longest name and lists has some 50 KB.
 const MAX_BODY_BYTES: usize = 256 * 1_024;
@@ -53,6 +57,8 @@ pub struct AppState {
     pub door: Door,
     /// Wrong tokens of late.
     failures: Arc<door::Failures>,
+    /// What listens on this machine.
+    nearby: Arc<Nearby>,
     /// Places for those who look at a cell's record.
     looks: Arc<Semaphore>,
     /// Files are read one at a time, as each may be large.
@@ -66,6 +72,7 @@ impl AppState {
             runs,
             reference: Arc::new(speedmatrix_shared::sample::reference()),
             targets: targets.into(),
+            nearby: Arc::new(Nearby::new(Scope::Without(hosts.port()))),
             hosts: Arc::new(hosts),
             door,
             failures: Arc::default(),
@@ -91,6 +98,7 @@ pub fn app(state: AppState) -> Router {
         .route(path::STEER, post(runs::steer))
         .route(path::EXPORT, get(export::file))
         .route(path::PROBE, post(runs::probe))
+        .route(path::SERVERS, get(servers::found))
         .route(path::LABELS, get(labels::labels))
         .route(path::RESTORE, post(labels::restore))
         .route(path::IMPORT, post(import::file).layer(DefaultBodyLimit::max(MAX_FILE_BYTES)))

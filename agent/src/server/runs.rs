@@ -10,6 +10,7 @@ use speedmatrix_shared::{
     api::{Info, PROTOCOL, ProbeRequest, Role, RunSummary, StartRun, Started},
     facts,
     id::RunId,
+    label::{LabelPatch, Labels},
     plan::draft::parse_target,
     state::RunState,
     steer::Steer,
@@ -25,6 +26,7 @@ use crate::{
     client::Target,
     runs::{look, unix_ms},
     secret::Secret,
+    store::StoreError,
 };
 
 pub(super) async fn info(State(app): State<AppState>, Extension(caller): Extension<Option<Caller>>) -> Json<Info> {
@@ -60,7 +62,16 @@ pub(super) async fn start(
     Body(request): Body<StartRun>,
 ) -> Result<(StatusCode, Json<Started>), Refusal> {
     let key = request.api_key.as_deref().and_then(Secret::new);
+    let typed = (!request.typed.is_empty()).then_some(request.typed);
+    let wanted = LabelPatch { typed, ..LabelPatch::default() };
+    Labels::default().changed(&wanted).map_err(StoreError::Label)?;
     let id = app.runs.start(request.plan, key).await?;
+    if wanted.typed.is_some()
+        && let Err(error) = app.runs.relabel(&id, wanted).await
+    {
+        // The run goes on: the facts can be typed again on its page.
+        tracing::warn!("what was typed about the server of run {id} could not be stored: {error}");
+    }
     Ok((StatusCode::CREATED, Json(Started { id })))
 }
 
@@ -92,7 +103,7 @@ pub(super) async fn probe(Body(request): Body<ProbeRequest>) -> Result<Json<Targ
     let wrong = |message| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, "target_invalid", message);
     let url = parse_target(&request.target).map_err(wrong)?;
     let target = Target { url, key: request.api_key.as_deref().and_then(Secret::new) };
-    let found = look(&target, None).await;
+    let found = look(&target, request.model.as_deref()).await;
     Ok(Json(found.map_err(|e| Refusal::new(StatusCode::BAD_GATEWAY, "target_unreachable", e))?.facts))
 }
 

@@ -97,6 +97,7 @@ fn damaged_line(id: RunId, started_unix_ms: u64, detail: String) -> RunSummary {
         model: None,
         gpu: None,
         engine_name: None,
+        target: None,
         labels: Labels::default(),
     }
 }

@@ -5,12 +5,13 @@ use axum::{
     http::{Request, StatusCode, header},
 };
 use speedmatrix_shared::{
-    api::{Imported, Problem, RunSummary, path},
+    api::{Imported, Problem, RunSummary, StartRun, Started, path},
     export::json,
     id::RunId,
     label::Labels,
     sample,
     state::RunState,
+    typed::{TypedFact, TypedFacts},
 };
 
 use crate::server::{Agent, Answer, agent};
@@ -140,7 +141,7 @@ async fn what_is_wrong_with_labels_and_files_is_a_problem() {
     sample renamed: 409 run_read_only: the sample run can't be changed: it is a published page and belongs to the program
     sample deleted: 409 run_read_only: the sample run can't be changed: it is a published page and belongs to the program
     unknown run: 404 not_found: there is no run "none" in the store
-    unknown key: 422 body_invalid: the body was not understood (Failed to deserialize the JSON body into the target type: colour: unknown field `colour`, expected one of `revision`, `title`, `tags`, `notes`, `pinned` at line 1 column 22): send JSON of that kind
+    unknown key: 422 body_invalid: the body was not understood (Failed to deserialize the JSON body into the target type: colour: unknown field `colour`, expected one of `revision`, `title`, `tags`, `notes`, `typed`, `pinned` at line 1 column 22): send JSON of that kind
     no revision: 422 body_invalid: the body was not understood (Failed to deserialize the JSON body into the target type: missing field `revision` at line 1 column 13): send JSON of that kind
     long name: 422 label_invalid: the name has 10001 characters and 10000 are allowed: shorten it
     unknown deleted: 404 not_found: there is no run "none" in the store
@@ -151,4 +152,29 @@ async fn what_is_wrong_with_labels_and_files_is_a_problem() {
     newer file: 422 file_newer: the file was written by a newer Speedmatrix (layout 9, this one reads 1): update Speedmatrix
     huge file: 413 file_too_large: the file has more than 32 MB and is not read: export runs one by one
     "#);
+}
+
+#[tokio::test]
+async fn what_is_typed_about_a_server_is_kept_with_its_run_and_marked() {
+    let agent = agent().await;
+    let typed = TypedFacts::from([
+        (TypedFact::Os, "plan9 ".to_owned()),
+        (TypedFact::Gpu, "another".to_owned()),
+        (TypedFact::LaunchCommand, "serve m --api-key s3cret-key".to_owned()),
+    ]);
+    let start = |typed| serde_json::to_string(&StartRun { plan: agent.plan(), typed, api_key: None }).unwrap();
+    let long = TypedFacts::from([(TypedFact::Os, "x".repeat(201))]);
+    let refused = agent.post(path::RUNS, start(long)).await;
+    assert_eq!((refused.status, agent.runs.list().await.unwrap().len()), (StatusCode::UNPROCESSABLE_ENTITY, 0));
+
+    let run = agent.post(path::RUNS, start(typed)).await.json::<Started>().id;
+    agent.runs.stop(&run).await.unwrap();
+    agent.runs.ended(&run).await;
+    let labels: Labels = agent.get(&path::of(path::LABELS, &run)).await.json();
+    assert_eq!(labels.typed[&TypedFact::Os], "plan9");
+    let file = agent.get(&format!("{}?format=md", path::of(path::EXPORT, &run))).await.body;
+    assert!(file.contains("| OS | plan9 (typed by hand) |"), "{file}");
+    assert!(!file.contains("another"), "what the server tells stays: {file}");
+    assert!(file.contains("## Launch command (typed by hand)"), "{file}");
+    assert!(file.contains("--api-key <redacted>") && !file.contains("s3cret"), "{file}");
 }

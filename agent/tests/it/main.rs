@@ -18,6 +18,8 @@ mod labels;
 #[cfg(test)]
 mod manner;
 #[cfg(test)]
+mod nearby;
+#[cfg(test)]
 mod raw;
 #[cfg(test)]
 #[path = "../recorded/mod.rs"]

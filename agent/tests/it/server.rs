@@ -108,7 +108,7 @@ impl Agent {
     }
 
     pub(crate) async fn start(&self, plan: PlanDraft) -> RunId {
-        let body = serde_json::to_string(&StartRun { plan, api_key: None }).unwrap();
+        let body = serde_json::to_string(&StartRun { plan, ..StartRun::default() }).unwrap();
         let answer = self.post(path::RUNS, body).await;
         assert_eq!(answer.status, StatusCode::CREATED, "{}", answer.body);
         answer.json::<Started>().id
@@ -202,7 +202,8 @@ async fn a_stopped_run_keeps_what_was_measured() {
     let run = agent.start(PlanDraft { contexts: "1K,2K,3K,4K,5K,6K,7K,8K".into(), ..agent.plan() }).await;
     let mut viewer = agent.viewer(&run).await;
     viewer.until(has_a_result).await;
-    let busy = agent.post(path::RUNS, serde_json::to_string(&StartRun { plan: agent.plan(), api_key: None }).unwrap());
+    let busy =
+        agent.post(path::RUNS, serde_json::to_string(&StartRun { plan: agent.plan(), ..StartRun::default() }).unwrap());
     let busy: Problem = busy.await.json();
     assert_eq!((busy.status, busy.code.as_str()), (409, "busy"));
     assert_eq!(agent.post(&path::of(path::STOP, &run), "").await.status, StatusCode::ACCEPTED);
@@ -219,7 +220,7 @@ async fn a_stopped_run_keeps_what_was_measured() {
     agent.runs.shutdown().await;
     assert_eq!(agent.state(&next).await.status, RunStatus::Ended { outcome: RunOutcome::Cancelled });
     let stopping: Problem = agent
-        .post(path::RUNS, serde_json::to_string(&StartRun { plan: agent.plan(), api_key: None }).unwrap())
+        .post(path::RUNS, serde_json::to_string(&StartRun { plan: agent.plan(), ..StartRun::default() }).unwrap())
         .await
         .json();
     assert_eq!(stopping.code, "stopping");

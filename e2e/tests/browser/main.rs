@@ -11,4 +11,5 @@ mod run;
 mod runs;
 mod runs_looks;
 mod setup;
+mod setup_ways;
 mod steer;

@@ -8,6 +8,7 @@ use crate::{
     format,
     label::Labels,
     state::RunState,
+    typed::{self, TypedFact},
 };
 
 /// What "Requests queued" and TTFT mean: the reference page's notes.
@@ -35,10 +36,12 @@ pub fn render_labelled(state: &RunState, labels: &Labels) -> String {
         ("Engine", facts::engine_facts(state)),
         ("Run", facts::run_facts(state)),
     ] {
-        parts.push(fact_table(title, &told));
+        parts.push(fact_table(title, &typed::filled(told, &labels.typed)));
     }
     if let Some(command) = facts::launch_command(state) {
         parts.push(format!("## Launch command\n\n{}", fenced(command)));
+    } else if let Some(command) = labels.typed.get(&TypedFact::LaunchCommand) {
+        parts.push(format!("## Launch command {}\n\n{}", typed::MARK, fenced(command)));
     }
     parts.push(format!("## All measurements\n\n{}", measurements(state)));
     parts.push(NOTES.join("\n\n"));

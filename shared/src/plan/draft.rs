@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Field, FieldError, LeaveOut, Load, MAX_CELLS, PlanErrors, Prefill, RunPlan, TargetUrl, manner::Manner};
+use super::{
+    Field, FieldError, LeaveOut, Load, MAX_CELLS, PlanErrors, Prefill, RunPlan, TargetUrl, manner::Manner, range,
+};
 use crate::units::{Concurrency, Context, Nanos, duration_label, parse_duration, parse_size_tokens};
 
 /// Default window, the reference page's.
@@ -114,10 +116,13 @@ impl Reading {
         optional(text).and_then(|text| self.take(field, text.parse()))
     }
 
-    /// A list such as `8K,16K`: sorted, without repeats, every bad item named.
+    /// A list such as `8K,16K` or `8K-64K`: sorted, without repeats, every bad item named.
     fn list<T: Ord + std::str::FromStr<Err: ToString>>(&mut self, field: Field, text: &str) -> Vec<T> {
-        let items = text.split([',', ' ', ';']).map(str::trim).filter(|item| !item.is_empty());
-        let mut values: Vec<T> = items.filter_map(|item| self.take(field, item.parse())).collect();
+        let items = range::written_out(text).into_iter();
+        let read = |item: Result<String, String>| {
+            self.take(field, item.and_then(|item| item.parse().map_err(|e: T::Err| e.to_string())))
+        };
+        let mut values: Vec<T> = items.filter_map(read).collect();
         values.sort();
         values.dedup();
         values

@@ -1,6 +1,6 @@
 //! Roughly how long a run takes. Guesses only: the real speed of a server is what the run is to find out.
 
-use super::{Prefill, PromptMode, RunPlan};
+use super::{Load, Prefill, PromptMode, RunPlan};
 use crate::{
     id::{CellId, Phase},
     state::{CellState, RunState, RunStatus},
@@ -83,6 +83,37 @@ pub fn remaining_secs(run: &RunState, now: Nanos) -> Option<f64> {
     let factor = if done > 0.0 { spent / done } else { 1.0 };
     let current = running.map_or(0.0, |(secs, since)| (secs * factor - now.since(since).as_secs_f64()).max(0.0));
     Some(left * factor + current)
+}
+
+/// Seconds that a cell takes with all its repeats on a usual server.
+pub(super) fn usual_secs(plan: &RunPlan, cell: CellId) -> f64 {
+    cell_secs(plan, cell, Guess::Usual) * repeats(plan, cell)
+}
+
+/// Prompt tokens that the plan sends at least: each place of each cell asks once, and what fills the cache before it.
+pub fn least_prompt_tokens(plan: &RunPlan) -> u64 {
+    plan.cells().into_iter().map(|cell| least_of(plan, cell)).fold(0, u64::saturating_add)
+}
+
+fn least_of(plan: &RunPlan, cell: CellId) -> u64 {
+    let tokens = cell.context.tokens();
+    let level = u64::from(cell.concurrency.get());
+    match (cell.phase, plan.prefill(), plan.load()) {
+        // Its request is counted with the decode cell that it warms up.
+        (Phase::Prefill, Prefill::FromWarmUp, _) => 0,
+        (Phase::Prefill, _, _) => tokens,
+        (Phase::Decode, _, Load::Burst { requests }) => tokens * u64::from(requests),
+        (Phase::Decode, _, Load::Mixed { background }) => tokens + level * background.tokens(),
+        (Phase::Decode, _, Load::Open(_)) => tokens,
+        (Phase::Decode, _, Load::Sustained) => {
+            let scouts = match plan.prompts() {
+                PromptMode::Shared | PromptMode::Mixed(_) => 1,
+                PromptMode::Unique => level,
+                PromptMode::Cold => 0,
+            };
+            tokens * (scouts + level)
+        }
+    }
 }
 
 /// How often a cell may be measured.

@@ -1,6 +1,7 @@
 //! What is to be measured. A [`RunPlan`] can't be wrong: it is only made from a [`PlanDraft`] that
 //! passed every check, and it is stored and sent as that draft.
 
+pub mod budget;
 pub mod command;
 pub mod draft;
 pub mod eta;
@@ -11,6 +12,7 @@ mod manner;
 pub mod options;
 pub mod presets;
 pub mod prompts;
+mod range;
 pub mod sampling;
 pub mod slo;
 

@@ -239,7 +239,8 @@ async fn start_demo() -> Result<RunId, String> {
     let plan: Option<PlanDraft> = info.targets.into_iter().find_map(|target| target.demo_plan);
     let plan =
         plan.ok_or("this agent was started without its simulator: start it with the simulator, or measure a server")?;
-    let started: Started =
-        fetch::post(api::path::RUNS, &StartRun { plan, api_key: None }).await.map_err(|error| error.to_string())?;
+    let started: Started = fetch::post(api::path::RUNS, &StartRun { plan, ..StartRun::default() })
+        .await
+        .map_err(|error| error.to_string())?;
     Ok(started.id)
 }

@@ -7,10 +7,11 @@ use leptos_router::{
     hooks::{use_navigate, use_query_map},
 };
 use speedmatrix_shared::{
-    api::{self, Info, SavedTarget, StartRun, Started},
+    api::{self, Info, RunSummary, SavedTarget, StartRun, Started},
     id::RunId,
     plan::Field,
     state::RunState,
+    typed::TypedFacts,
 };
 
 use crate::{
@@ -21,11 +22,15 @@ use crate::{
         field::{Form, input_id},
         icon::{Icon, icon},
         notice::{Notice, Weight},
+        plan_budget::Budget,
+        plan_file::FromRun,
+        plan_foot::Summary,
         plan_form::{HowFields, MatrixFields, TargetFields},
-        plan_preview::{Preview, Summary},
+        plan_preview::Preview,
         probe::Probe,
         run_card::address,
         run_head::plan_again,
+        typed::TypedFold,
     },
     query,
     shell::{Conn, Shell},
@@ -48,12 +53,19 @@ pub fn SetupPage() -> impl IntoView {
     let form = Form::of(addressed.get_untracked());
     let api_key = RwSignal::new(String::new());
     let probe = RwSignal::new(Probe::NotYet);
+    let typed = RwSignal::new(TypedFacts::new());
     let saved = RwSignal::new(Vec::new());
+    let runs = RwSignal::new(Vec::new());
+    leptos::task::spawn_local_scoped_with_cancellation(ask_runs(runs));
     leptos::task::spawn_local_scoped_with_cancellation(ask_targets(saved, Shell::of_app()));
     let trouble = RwSignal::new(None);
-    if let Some(run) = query.with_untracked(|query| query.get("from")) {
+    let take = move |run: String| {
         leptos::task::spawn_local_scoped_with_cancellation(take_plan(form, run, trouble));
+    };
+    if let Some(run) = query.with_untracked(|query| query.get("from")) {
+        take(run);
     }
+    let from_run = view! { <FromRun runs take/> }.into_any();
     history::keep("/new", form.draft, addressed, query::draft_query);
     forget_other_server(form, probe);
     view! {
@@ -64,10 +76,15 @@ pub fn SetupPage() -> impl IntoView {
             </div>
         </div>
         {move || trouble.get().map(|text| view! { <div class="simulated" data-testid="from-error"><Notice weight=Weight::Bad text/></div> })}
-        <StartForm form api_key>
+        <StartForm form api_key probe typed>
             <div class="column">
-                <TargetFields form api_key probe saved/>
-                <MatrixFields form><Preview form probe/></MatrixFields>
+                <TargetFields form api_key probe saved runs>
+                    <TypedFold typed/>
+                </TargetFields>
+                <MatrixFields form from_run>
+                    <Preview form probe/>
+                    <Budget form probe/>
+                </MatrixFields>
                 <HowFields form/>
             </div>
         </StartForm>
@@ -101,6 +118,14 @@ async fn ask_targets(saved: RwSignal<Vec<SavedTarget>>, shell: Shell) {
     }
 }
 
+/// Asks for the runs whose servers and plans can be taken.
+async fn ask_runs(runs: RwSignal<Vec<RunSummary>>) {
+    // Without them everything can still be typed.
+    if let Ok(found) = fetch::get::<Vec<RunSummary>>(api::path::RUNS).await {
+        runs.set(found);
+    }
+}
+
 /// Fills the form with the plan of the run that `from` in the address names; says why it can't.
 async fn take_plan(form: Form, run: String, trouble: RwSignal<Option<String>>) {
     let path = run.parse::<RunId>().map(|id| api::path::of(api::path::RUN, &id));
@@ -109,7 +134,10 @@ async fn take_plan(form: Form, run: String, trouble: RwSignal<Option<String>>) {
         Err(error) => Err(error.to_string()),
     };
     match found {
-        Ok(state) => form.fill(plan_again(&state)),
+        Ok(state) => {
+            trouble.set(None);
+            form.fill(plan_again(&state));
+        }
         Err(error) => trouble.set(Some(format!(
             "The plan of run {run} can't be taken over: {error}. Choose the cells yourself, or another run."
         ))),
@@ -129,7 +157,13 @@ fn forget_other_server(form: Form, probe: RwSignal<Probe>) {
 }
 
 #[component]
-fn StartForm(form: Form, api_key: RwSignal<String>, children: Children) -> impl IntoView {
+fn StartForm(
+    form: Form,
+    api_key: RwSignal<String>,
+    probe: RwSignal<Probe>,
+    typed: RwSignal<TypedFacts>,
+    children: Children,
+) -> impl IntoView {
     let starting = RwSignal::new(Starting::No);
     let navigate = use_navigate();
     let submit = move |event: SubmitEvent| {
@@ -141,7 +175,7 @@ fn StartForm(form: Form, api_key: RwSignal<String>, children: Children) -> impl 
         starting.set(Starting::Sent);
         let navigate = navigate.clone();
         leptos::task::spawn_local_scoped_with_cancellation(async move {
-            match start(form, api_key.get_untracked()).await {
+            match start(form, api_key.get_untracked(), typed.get_untracked()).await {
                 Ok(started) => navigate(&address(&started.id), NavigateOptions::default()),
                 Err(error) => starting.set(Starting::Refused(refused(form, error))),
             }
@@ -160,7 +194,7 @@ fn StartForm(form: Form, api_key: RwSignal<String>, children: Children) -> impl 
     view! {
         <form class="form" data-testid="setup" novalidate on:submit=submit>
             {children()}
-            <Summary form>
+            <Summary form probe>
                 {trouble}
                 <button type="submit" class="btn primary wide" data-testid="start" disabled=sent>
                     {icon(Icon::Play)}
@@ -171,9 +205,9 @@ fn StartForm(form: Form, api_key: RwSignal<String>, children: Children) -> impl 
     }
 }
 
-async fn start(form: Form, api_key: String) -> Result<Started, FetchError> {
+async fn start(form: Form, api_key: String, typed: TypedFacts) -> Result<Started, FetchError> {
     let plan = form.draft.get_untracked();
-    let body = StartRun { plan, api_key: (!api_key.is_empty()).then_some(api_key) };
+    let body = StartRun { plan, api_key: (!api_key.is_empty()).then_some(api_key), typed };
     fetch::post(api::path::RUNS, &body).await
 }
 

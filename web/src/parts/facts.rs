@@ -6,12 +6,15 @@ use speedmatrix_shared::{
     finding::{Finding, Severity, run::run_findings},
     format,
     state::RunState,
+    typed::{self, TypedFact, TypedFacts},
 };
 
 use super::{
     copy::CopyButton,
     icon::{Icon, icon},
+    notes::RunLabels,
     notice::{Notice, Weight},
+    typed::TypedOfRun,
 };
 use crate::live::LiveRun;
 
@@ -46,26 +49,46 @@ pub fn Cards(
     /// The run.
     run: LiveRun,
 ) -> impl IntoView {
-    let command = Memo::new(move |_| run.state.with(|state| facts::launch_command(state).map(ToOwned::to_owned)));
+    let typed = typed_of_page();
+    let command = Memo::new(move |_| {
+        let told = run.state.with(|state| facts::launch_command(state).map(ToOwned::to_owned));
+        let by_hand = typed.with(|typed| typed.get(&TypedFact::LaunchCommand).cloned());
+        told.map(|line| (line, Known::Seen)).or(by_hand.map(|line| (line, Known::ByHand)))
+    });
     view! {
         <div class="cards">
             <Card run title="Hardware" told=facts::hardware_facts/>
             <Card run title="Engine" told=facts::engine_facts/>
             <Card run title="Run" told=facts::run_facts/>
         </div>
-        {move || command.get().map(|command| view! { <LaunchCommand command/> })}
+        {move || command.get().map(|(command, known)| view! { <LaunchCommand command known/> })}
+        <TypedOfRun/>
     }
 }
 
 #[component]
 fn Card(run: LiveRun, title: &'static str, told: fn(&RunState) -> Vec<Fact>) -> impl IntoView {
-    let told = Memo::new(move |_| run.state.with(told));
+    let by_hand = typed_of_page();
+    let told = Memo::new(move |_| by_hand.with(|by_hand| typed::filled(run.state.with(told), by_hand)));
     view! {
         <div class="panel card" data-testid=format!("facts-{}", title.to_lowercase())>
             <h3>{title}</h3>
             <FactList told/>
         </div>
     }
+}
+
+/// Whence a launch command is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    Seen,
+    ByHand,
+}
+
+/// What people typed about the server of this page's run.
+fn typed_of_page() -> Memo<TypedFacts> {
+    let labels: Option<RunLabels> = use_context();
+    Memo::new(move |_| labels.map(RunLabels::typed).unwrap_or_default())
 }
 
 /// Labels and texts; links where a text is an address.
@@ -108,7 +131,7 @@ fn address(text: &str) -> Option<String> {
 }
 
 #[component]
-fn LaunchCommand(command: String) -> impl IntoView {
+fn LaunchCommand(command: String, known: Known) -> impl IntoView {
     let secrets = command.matches(REDACTED).count();
     let noun = if secrets == 1 { "secret" } else { "secrets" };
     let parts = arguments(&command).into_iter().map(argument).collect_view();
@@ -116,6 +139,7 @@ fn LaunchCommand(command: String) -> impl IntoView {
         <div class="panel command" data-testid="launch-command">
             <header>
                 <h3>"Launch command"</h3>
+                {(known == Known::ByHand).then(|| view! { <span class="badge info">"typed by hand"</span> })}
                 {(secrets > 0)
                     .then(|| view! { <span class="badge">{icon(Icon::Lock)}{format!("{secrets} {noun} removed")}</span> })}
                 <CopyButton label="Copy" text=Some(command)/>

@@ -6,6 +6,7 @@ use speedmatrix_shared::{
     id::RunId,
     label::{LabelPatch, Labels},
     state::RunState,
+    typed::TypedFacts,
 };
 
 use super::{
@@ -26,8 +27,10 @@ const EDIT: &str = "notes-edit";
 /// The labels of the run of this page, once they are known.
 #[derive(Debug, Clone, Copy)]
 pub struct RunLabels {
-    id: StoredValue<RunId>,
-    labels: RwSignal<Option<Labels>>,
+    /// Which run.
+    pub(super) id: StoredValue<RunId>,
+    /// They; `None` until they are known.
+    pub(super) labels: RwSignal<Option<Labels>>,
 }
 
 impl RunLabels {
@@ -43,6 +46,11 @@ impl RunLabels {
             }
         });
         of_page
+    }
+
+    /// What people typed about the server.
+    pub fn typed(self) -> TypedFacts {
+        self.labels.with(|labels| labels.as_ref().map(|labels| labels.typed.clone()).unwrap_or_default())
     }
 
     /// The name that people gave the run, or its own title.

@@ -2,12 +2,13 @@
 
 use leptos::{ev::Event, prelude::*};
 use speedmatrix_shared::{
-    api::SavedTarget,
+    api::{RunSummary, SavedTarget},
     plan::{Field, presets},
 };
 
 use super::{
     field::{Choice, FieldNote, Form, TextField, input_id},
+    found::FoundHere,
     pick::{Options, Pick},
     plan_more::MoreFields,
     probe::{LookButton, Probe, ProbeCard, look},
@@ -27,6 +28,10 @@ pub fn TargetFields(
     probe: RwSignal<Probe>,
     /// Servers to choose from.
     saved: RwSignal<Vec<SavedTarget>>,
+    /// The runs, the latest first.
+    runs: RwSignal<Vec<RunSummary>>,
+    /// What can be told about it by hand.
+    children: Children,
 ) -> impl IntoView {
     let models = move || {
         let found = probe.with(|probe| probe.facts().map(|facts| facts.models.clone()).unwrap_or_default());
@@ -37,6 +42,7 @@ pub fn TargetFields(
             <div class="inner">
                 <h2 id="step-target"><span class="n" aria-hidden="true">"1"</span>"Server"</h2>
                 <Saved form api_key probe saved/>
+                <FoundHere form api_key probe saved runs/>
                 <TextField
                     form
                     field=Field::Target
@@ -58,6 +64,7 @@ pub fn TargetFields(
                 </div>
                 <datalist id=MODELS>{models}</datalist>
                 <ProbeCard probe/>
+                {children()}
             </div>
         </section>
     }
@@ -121,6 +128,8 @@ fn KeyField(api_key: RwSignal<String>) -> impl IntoView {
 pub fn MatrixFields(
     /// The form.
     form: Form,
+    /// The way to an earlier run's plan.
+    from_run: AnyView,
     /// The grid that shows them.
     children: Children,
 ) -> impl IntoView {
@@ -128,21 +137,24 @@ pub fn MatrixFields(
         <section class="panel" aria-labelledby="step-matrix">
             <div class="inner">
                 <h2 id="step-matrix"><span class="n" aria-hidden="true">"2"</span>"Cells"</h2>
-                <Presets form/>
+                <div class="chips">
+                    <Presets form/>
+                    {from_run}
+                </div>
                 <div class="pair">
                     <TextField
                         form
                         field=Field::Contexts
                         label="Context lengths (prompt tokens)"
                         placeholder="for example 8K,16K,32K"
-                        hint="K is 1,024 tokens. Any order; repeats count once."
+                        hint="K is 1,024 tokens. 8K-128K doubles, 8K-64K+8K goes in steps, 8K,16K,…,128K goes on as it began."
                     />
                     <TextField
                         form
                         field=Field::Concurrency
                         label="Requests at once (concurrency)"
                         placeholder="for example 1,2,4,8"
-                        hint="Each number is a column of the matrix."
+                        hint="Each number is a column of the matrix. 1-128 doubles."
                     />
                 </div>
                 <PrefillChoice form/>

@@ -6,13 +6,17 @@ use leptos::{
     prelude::*,
 };
 use speedmatrix_shared::{
+    feasible::Feasible,
     id::{CellId, Phase},
     plan::{Field, LeaveOut, RunPlan},
     target::Limits,
     units::{Concurrency, Context},
 };
 
-use super::{field::Form, plan_preview::Verdict};
+use super::{
+    feasible::{class, expected, mark, words},
+    field::Form,
+};
 use crate::{
     browser,
     chart::{
@@ -27,6 +31,9 @@ pub const COLUMNS_DRAWN: usize = 16;
 pub const ROWS_DRAWN: usize = 24;
 
 type Place = (usize, usize);
+
+/// The cell that the pointer or the focus is on.
+pub type Pointed = RwSignal<Option<CellId>>;
 
 /// What a stroke does to cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +99,7 @@ struct Grid {
     stroke: RwSignal<Option<Ink>>,
     /// Where the last stroke began: Shift paints from there.
     anchor: RwSignal<Place>,
+    pointed: Pointed,
 }
 
 impl Grid {
@@ -176,8 +184,10 @@ fn cell_id((row, column): Place) -> String {
 pub fn PlanGrid(
     /// The form.
     form: Form,
-    /// What is known of the server.
-    limits: Memo<Limits>,
+    /// What is known of the server, once it was looked at.
+    limits: Memo<Option<Limits>>,
+    /// The cell whose reason is shown.
+    pointed: Pointed,
 ) -> impl IntoView {
     // While the plan is incomplete the last matrix is not drawn: its cells could not be judged.
     let canvas = Memo::new(move |_| form.plan.with(|plan| plan.as_ref().ok().map(Canvas::of)));
@@ -191,12 +201,13 @@ pub fn PlanGrid(
             stop: RwSignal::new((0, 0)),
             stroke: RwSignal::new(None),
             anchor: RwSignal::new((0, 0)),
+            pointed,
         };
         Some(table(grid, limits))
     }
 }
 
-fn table(grid: Grid, limits: Memo<Limits>) -> impl IntoView {
+fn table(grid: Grid, limits: Memo<Option<Limits>>) -> impl IntoView {
     let (contexts, levels) = grid.canvas.with_value(|canvas| (canvas.contexts.clone(), canvas.levels.clone()));
     let (rows, columns) = grid.canvas.with_value(Canvas::drawn);
     let column_head = move |(column, level): (usize, &Concurrency)| {
@@ -255,33 +266,43 @@ fn levels_of(grid: Grid) -> usize {
     grid.canvas.with_value(|canvas| canvas.levels.len())
 }
 
-fn cell(grid: Grid, limits: Memo<Limits>, place: Place) -> impl IntoView {
+fn cell(grid: Grid, limits: Memo<Option<Limits>>, place: Place) -> impl IntoView {
     let id = grid.canvas.with_value(|canvas| canvas.cell(place));
     let id = id.map(|(context, concurrency)| CellId { phase: Phase::Decode, context, concurrency });
     let out = Memo::new(move |_| grid.is_out(place));
     let verdict = Memo::new(move |_| {
-        let judged = |plan: &RunPlan| id.map(|id| Verdict::of(plan, id, limits.get()));
-        grid.form.plan.with(|plan| plan.as_ref().ok().and_then(judged)).unwrap_or(Verdict::Unknown)
+        let (id, limits) = (id?, limits.get());
+        grid.form.plan.with(|plan| plan.as_ref().ok().map(|plan| expected(plan, id, limits)))
     });
-    let words = move || {
-        let name = id.map(cell_words).unwrap_or_default();
-        let fate = if out.get() { "left out" } else { verdict.get().words() };
-        format!("{name}: {fate}")
+    let shown = move |show: fn(&Feasible) -> &'static str, otherwise: &'static str| {
+        if out.get() { otherwise } else { verdict.with(|verdict| verdict.as_ref().map_or(otherwise, show)) }
     };
+    let fate = move || {
+        let judged = verdict.with(|verdict| verdict.as_ref().map(words));
+        if out.get() { "left out".to_owned() } else { judged.unwrap_or_default() }
+    };
+    let words = move || format!("{}: {}", id.map(cell_words).unwrap_or_default(), fate());
+    let point = move || grid.pointed.set(id);
     view! {
         <td
             role="gridcell"
             id=cell_id(place)
             data-cell=id.map(|id| id.to_string())
-            class=move || if out.get() { "out" } else { verdict.get().class() }
+            class=move || shown(class, "out")
             aria-selected=move || (!out.get()).to_string()
             tabindex=move || if grid.stop.get() == place { "0" } else { "-1" }
             title=words
             on:pointerdown=move |event| grid.press(place, &event)
-            on:pointerenter=move |event| grid.enter(place, &event)
-            on:focus=move |_| grid.stop.set(place)
+            on:pointerenter=move |event| {
+                point();
+                grid.enter(place, &event);
+            }
+            on:focus=move |_| {
+                point();
+                grid.stop.set(place);
+            }
         >
-            <span class="v" aria-hidden="true">{move || if out.get() { "–" } else { verdict.get().mark() }}</span>
+            <span class="v" aria-hidden="true">{move || shown(mark, "–")}</span>
             <span class="sr">{words}</span>
         </td>
     }

@@ -40,9 +40,13 @@ impl Probe {
 
 /// Looks at the target of the form.
 pub fn look(form: Form, api_key: RwSignal<String>, probe: RwSignal<Probe>) {
-    let target = form.draft.with_untracked(|draft| draft.target.clone());
+    let (target, model) = form.draft.with_untracked(|draft| (draft.target.clone(), draft.model.trim().to_owned()));
     let key = api_key.get_untracked();
-    let request = ProbeRequest { target: target.clone(), api_key: (!key.is_empty()).then_some(key) };
+    let request = ProbeRequest {
+        target: target.clone(),
+        model: (!model.is_empty()).then_some(model),
+        api_key: (!key.is_empty()).then_some(key),
+    };
     probe.set(Probe::Looking);
     leptos::task::spawn_local_scoped_with_cancellation(async move {
         let answer = fetch::post::<TargetFacts>(api::path::PROBE, &request).await;

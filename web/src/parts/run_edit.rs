@@ -56,6 +56,7 @@ impl Typed {
             tags: (self.tags() != from.tags()).then(|| self.tags()),
             notes: (self.notes != from.notes).then(|| self.notes.clone()),
             pinned: None,
+            typed: None,
         }
     }
 }
