@@ -10,9 +10,12 @@ use speedmatrix_shared::api::{self, Info};
 
 use crate::{
     browser,
+    enter::{self, Access},
     fetch::{self, FetchError},
     labels::Bin,
-    pages::{missing::MissingPage, run::RunPage, runs::RunsPage, setup::SetupPage},
+    pages::{
+        enter::EnterPage, missing::MissingPage, run::RunPage, runs::RunsPage, settings::SettingsPage, setup::SetupPage,
+    },
     parts::{
         keys::Keys,
         top_bar::{OtherVersion, TopBar},
@@ -29,18 +32,25 @@ pub fn App() -> impl IntoView {
     provide_context(shell);
     provide_context(Bin::new());
     theme::follow(shell.theme);
-    leptos::task::spawn_local_scoped_with_cancellation(greet(shell));
+    let trouble = RwSignal::new(None);
+    leptos::task::spawn_local_scoped_with_cancellation(greet(shell, trouble));
+    let may_look = Memo::new(move |_| shell.access.get().may_look());
+    let is_unknown = Memo::new(move |_| shell.access.get() == Access::None);
     view! {
         <Router>
             <a class="skip" href="#main" rel="external">"Skip to content"</a>
             <TopBar/>
             <OtherVersion/>
             <main class="page" id="main" tabindex="-1">
-                <Routes fallback=MissingPage>
-                    <Route path=path!("/") view=RunsPage/>
-                    <Route path=path!("/new") view=SetupPage/>
-                    <Route path=path!("/runs/:id/*rest") view=RunPage/>
-                </Routes>
+                <Show when=move || may_look.get()>
+                    <Routes fallback=MissingPage>
+                        <Route path=path!("/") view=RunsPage/>
+                        <Route path=path!("/new") view=SetupPage/>
+                        <Route path=path!("/settings") view=SettingsPage/>
+                        <Route path=path!("/runs/:id/*rest") view=RunPage/>
+                    </Routes>
+                </Show>
+                <Show when=move || is_unknown.get()><EnterPage trouble/></Show>
             </main>
             <FocusFollows/>
             <Keys/>
@@ -49,13 +59,23 @@ pub fn App() -> impl IntoView {
     }
 }
 
-/// Asks the agent who it is, so that a page of another version says so at once.
-async fn greet(shell: Shell) {
+/// Enters with the token of the address, if there is one, and asks the agent who it is, so that a page of another
+/// version says so at once.
+async fn greet(shell: Shell, trouble: RwSignal<Option<String>>) {
+    if let Some(token) = enter::take_from_address() {
+        shell.access.set(Access::Entering);
+        trouble.set(enter::enter(token).await.err());
+    }
     let conn = match fetch::get::<Info>(api::path::INFO).await {
-        Ok(info) => Conn::answered(&info),
+        Ok(info) => return shell.learn(&info),
         Err(FetchError::Unreachable) => Conn::offline(),
         Err(_) => Conn::Outdated { agent: "unknown".into() },
     };
+    shell.access.update(|access| {
+        if *access == Access::Entering {
+            *access = Access::Unknown;
+        }
+    });
     shell.conn.set(conn);
 }
 

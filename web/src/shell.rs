@@ -3,7 +3,7 @@
 use leptos::{ev, prelude::*};
 use speedmatrix_shared::api::{Info, PROTOCOL};
 
-use crate::{browser, theme::Theme};
+use crate::{browser, enter::Access, theme::Theme};
 
 /// How much room the page has across. Charts are drawn for it, so that their texts keep their size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,6 +106,12 @@ pub struct Shell {
     pub watching: RwSignal<Option<u32>>,
     /// Version of an agent that is not the one this page came from, though they understand each other.
     pub newer: RwSignal<Option<String>>,
+    /// What this page may do.
+    pub access: RwSignal<Access>,
+    /// Whether it may start, change and delete.
+    pub may_act: Memo<bool>,
+    /// Whether the agent asks who looks.
+    pub guarded: RwSignal<bool>,
     /// Light or dark.
     pub theme: RwSignal<Theme>,
     /// How much room there is.
@@ -118,7 +124,11 @@ impl Shell {
         let width_px = RwSignal::new(browser::width_px());
         let handle = window_event_listener(ev::resize, move |_| width_px.set(browser::width_px()));
         on_cleanup(move || handle.remove());
+        let access = RwSignal::new(Access::Unknown);
         Self {
+            access,
+            may_act: Memo::new(move |_| access.get().may_act()),
+            guarded: RwSignal::new(false),
             room: Memo::new(move |_| Room::of(width_px.get())),
             conn: RwSignal::new(Conn::Opening),
             watching: RwSignal::new(None),
@@ -132,6 +142,16 @@ impl Shell {
         let newer = Some(version).filter(|version| version != env!("CARGO_PKG_VERSION"));
         if self.newer.with_untracked(|known| *known != newer) {
             self.newer.set(newer);
+        }
+    }
+
+    /// The agent said what this page may do.
+    pub fn learn(&self, info: &Info) {
+        self.conn.set(Conn::answered(info));
+        self.guarded.set(info.is_guarded);
+        let told = Access::told(info);
+        if self.access.get_untracked() != told {
+            self.access.set(told);
         }
     }
 

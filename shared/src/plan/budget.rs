@@ -125,7 +125,7 @@ mod tests {
 
     /// The matrix after a choice: what is kept has a mark.
     fn picture(plan: &RunPlan, choice: &Choice) -> String {
-        let mark = |context, level| if choice.leave_out.has(context, level) { '.' } else { 'X' };
+        let mark = |context, level| if choice.leave_out.has(context, level) { '.' } else { '#' };
         let row = |&context| plan.concurrency().iter().map(|&level| mark(context, level)).collect::<String>();
         plan.contexts().iter().map(row).collect::<Vec<_>>().join("\n")
     }
@@ -141,41 +141,41 @@ mod tests {
     #[test]
     fn the_longest_go_first_and_corners_last() {
         let unknown = Limits::default();
-        assert_eq!(check(60.0, unknown), "30 kept\nXXXXXX\nXXXXXX\nXXXXXX\nXXXXXX\nXXXXXX");
+        assert_eq!(check(60.0, unknown), "30 kept\n######\n######\n######\n######\n######");
         insta::assert_snapshot!(check(12.0, unknown), @r"
         18 kept
-        XXXXXX
-        XXXXXX
-        X.X...
-        ...X..
-        X...XX
+        ######
+        ######
+        #.#...
+        ...#..
+        #...##
         ");
         insta::assert_snapshot!(check(6.0, unknown), @r"
         8 kept
-        X....X
-        .X....
-        ..X...
-        ...X..
-        X...XX
+        #....#
+        .#....
+        ..#...
+        ...#..
+        #...##
         ");
         insta::assert_snapshot!(check(3.0, unknown), @r"
         4 kept
-        X....X
+        #....#
         ......
         ......
         ......
-        X....X
+        #....#
         ");
         insta::assert_snapshot!(check(0.2, unknown), @"at least 36 s");
         // The corners are those of what can be measured, and what can't takes no time.
         let short = Limits { max_model_len: Some(40_960), ..Limits::default() };
         insta::assert_snapshot!(check(6.0, short), @r"
         21 kept
-        XX...X
-        .XX...
-        X..XXX
-        XXXXXX
-        XXXXXX
+        ##...#
+        .##...
+        #..###
+        ######
+        ######
         ");
     }
 

@@ -16,6 +16,7 @@ use crate::{
     parts::{
         icon::{Icon, icon},
         notice::{Loading, Notice, Weight},
+        operator::ForOperator,
         run_card::{RunCard, address},
         run_edit::EditDialog,
         run_filters::{self, Filters, NoMatch},
@@ -56,8 +57,10 @@ pub fn RunsPage() -> impl IntoView {
                 <p class="sub">"How fast served models are, over context length and requests at once."</p>
             </div>
             <div class="btns">
-                <ImportButton import/>
-                <a class="btn primary" href="/new">{icon(Icon::Plus)}"New run"</a>
+                <ForOperator>
+                    <ImportButton import/>
+                    <a class="btn primary" href="/new">{icon(Icon::Plus)}"New run"</a>
+                </ForOperator>
             </div>
         </div>
         <Trouble list/>

@@ -44,10 +44,14 @@ enum Starting {
     Refused(String),
 }
 
+/// Said to who may not start runs.
+const ONLY_LOOKS: &str = "Your link allows to look at runs, not to start them: ask the operator of this agent.";
+
 /// The set-up page.
 #[component]
 pub fn SetupPage() -> impl IntoView {
     browser::set_title("New run");
+    let may_act = Shell::of_app().may_act;
     let query = use_query_map();
     let addressed = Memo::new(move |_| query.with(|query| query::read_draft(|key| query.get(key))));
     let form = Form::of(addressed.get_untracked());
@@ -76,6 +80,7 @@ pub fn SetupPage() -> impl IntoView {
             </div>
         </div>
         {move || trouble.get().map(|text| view! { <div class="simulated" data-testid="from-error"><Notice weight=Weight::Bad text/></div> })}
+        {move || (!may_act.get()).then(|| view! { <div class="simulated" data-testid="only-looks"><Notice weight=Weight::Warning text=ONLY_LOOKS/></div> })}
         <StartForm form api_key probe typed>
             <div class="column">
                 <TargetFields form api_key probe saved runs>
@@ -102,7 +107,7 @@ async fn ask_targets(saved: RwSignal<Vec<SavedTarget>>, shell: Shell) {
         match fetch::get::<Info>(api::path::INFO).await {
             Ok(info) => {
                 (attempts, seen) = (0, browser::local_time());
-                shell.conn.set(Conn::answered(&info));
+                shell.learn(&info);
                 if saved.with_untracked(|saved| *saved != info.targets) {
                     saved.set(info.targets);
                 }

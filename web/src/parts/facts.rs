@@ -14,6 +14,7 @@ use super::{
     icon::{Icon, icon},
     notes::RunLabels,
     notice::{Notice, Weight},
+    operator::ForOperator,
     typed::TypedOfRun,
 };
 use crate::live::LiveRun;
@@ -62,7 +63,7 @@ pub fn Cards(
             <Card run title="Run" told=facts::run_facts/>
         </div>
         {move || command.get().map(|(command, known)| view! { <LaunchCommand command known/> })}
-        <TypedOfRun/>
+        <ForOperator><TypedOfRun/></ForOperator>
     }
 }
 

@@ -105,8 +105,12 @@ fn announcement(state: &RunState, latest: Option<CellId>) -> String {
 /// The number of a cell that is announced.
 const SAID: &str = "total_tok_s";
 
+/// Said to a viewer in the place of the controls.
+const ONLY_LOOKS: &str = "You watch: your link allows to look, not to pause or stop.";
+
 #[component]
 fn LiveBar(run: LiveRun) -> impl IntoView {
+    let may_act = Shell::of_app().may_act;
     let progress = Memo::new(move |_| run.state.with(RunState::progress));
     let elapsed = Memo::new(move |_| format::clock(Some(run.now.get().as_secs_f64())));
     let running = Memo::new(move |_| run.state.with(|state| state.status == RunStatus::Running));
@@ -134,7 +138,12 @@ fn LiveBar(run: LiveRun) -> impl IntoView {
             >
                 <i style=("--done", move || share(progress.get().0, progress.get().1))></i>
             </div>
-            {move || running.get().then(|| view! { <Reins run/> })}
+            {move || {
+                running.get().then(|| match may_act.get() {
+                    true => view! { <Reins run/> }.into_any(),
+                    false => view! { <p class="now" data-testid="only-looks">{ONLY_LOOKS}</p> }.into_any(),
+                })
+            }}
         </div>
     }
 }

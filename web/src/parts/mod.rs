@@ -17,6 +17,7 @@ pub mod live_charts;
 pub mod measurements;
 pub mod notes;
 pub mod notice;
+pub mod operator;
 pub mod pick;
 pub mod plan_budget;
 pub mod plan_file;

@@ -13,6 +13,7 @@ use super::{
     badge::import_badge,
     field::capitalised,
     notice::{Notice, Weight},
+    operator::ForOperator,
 };
 use crate::{
     browser, fetch,
@@ -101,9 +102,11 @@ pub fn OwnNotes() -> impl IntoView {
         };
         Some(view! {
             {shown}
-            <div class="btns">
-                <button type="button" class="btn" id=EDIT data-testid="notes-edit" on:click=move |_| editor.open()>{words}</button>
-            </div>
+            <ForOperator>
+                <div class="btns">
+                    <button type="button" class="btn" id=EDIT data-testid="notes-edit" on:click=move |_| editor.open()>{words}</button>
+                </div>
+            </ForOperator>
         })
     };
     // How saving goes must not draw the field anew: that would break off the saving.

@@ -18,6 +18,7 @@ use super::{
 use crate::{
     chart::mini::Mini,
     filter::{Facet, RunFilter},
+    shell::Shell,
 };
 
 /// A run in the list. The whole card is its link.
@@ -35,6 +36,7 @@ pub fn RunCard(
         // A card outlives its run by a moment.
         list.run(&id).or_else(|| before.cloned().flatten())
     });
+    let may_act = Shell::of_app().may_act;
     let name = part(run, |run| run.name().to_owned());
     let mini = part(run, |run| run.mini.clone());
     view! {
@@ -49,7 +51,7 @@ pub fn RunCard(
                 <Tags run/>
             </div>
             <Numbers run/>
-            <RunMenu id=of_menu run list editing/>
+            {move || may_act.get().then(|| view! { <RunMenu id=of_menu.clone() run list editing/> })}
             <Progress run/>
         </article>
     }

@@ -7,6 +7,7 @@ use super::{
     icon::{Icon, icon},
     keys::open_keys,
     notice::{Notice, Weight},
+    operator::{ForOperator, RoleBadge},
 };
 use crate::{
     browser,
@@ -30,11 +31,12 @@ pub fn TopBar() -> impl IntoView {
             </a>
             <nav class="nav" aria-label="Main">
                 <a href="/" aria-current=current(|path| path == "/" || path.starts_with("/runs"))>"Runs"</a>
-                <a href="/new" aria-current=current(|path| path == "/new")>"New run"</a>
+                <ForOperator><a href="/new" aria-current=current(|path| path == "/new")>"New run"</a></ForOperator>
             </nav>
             <div class="right">
                 <Connection/>
                 <Watching/>
+                <RoleBadge/>
                 <button
                     type="button"
                     class="btn ghost square"
