@@ -2,6 +2,7 @@
 //! `CHROMIUM` and `AXE_JS`; `SHOTS=FOLDER` keeps screenshots.
 
 mod cell;
+mod door;
 mod live;
 mod looks;
 mod reference;

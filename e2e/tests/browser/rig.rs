@@ -78,6 +78,20 @@ impl Rig {
         Ok(())
     }
 
+    /// A link that lets somebody in, as `speedmatrix link` prints it.
+    pub(crate) async fn link(&self, arguments: &[&str]) -> Result<String> {
+        let binary = env("AGENT_BIN").context("AGENT_BIN is not set: the browser tests run in `cargo xtask test`")?;
+        let store = self.store.path().join("store.sqlite");
+        let made = Command::new(binary)
+            .args(["link", "--page", &self.url, "--store"])
+            .arg(store)
+            .args(arguments)
+            .output()
+            .await?;
+        ensure!(made.status.success(), "no link was made: {}", String::from_utf8_lossy(&made.stderr));
+        Ok(String::from_utf8(made.stdout)?.trim().to_owned())
+    }
+
     /// A browser of its own, `width` × `height` pixels.
     pub(crate) async fn browser(&self, width: u32, height: u32) -> Result<WebDriver> {
         let mut caps = DesiredCapabilities::chrome();

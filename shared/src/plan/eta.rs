@@ -101,10 +101,9 @@ fn least_of(plan: &RunPlan, cell: CellId) -> u64 {
     match (cell.phase, plan.prefill(), plan.load()) {
         // Its request is counted with the decode cell that it warms up.
         (Phase::Prefill, Prefill::FromWarmUp, _) => 0,
-        (Phase::Prefill, _, _) => tokens,
+        (Phase::Prefill, _, _) | (Phase::Decode, _, Load::Open(_)) => tokens,
         (Phase::Decode, _, Load::Burst { requests }) => tokens * u64::from(requests),
         (Phase::Decode, _, Load::Mixed { background }) => tokens + level * background.tokens(),
-        (Phase::Decode, _, Load::Open(_)) => tokens,
         (Phase::Decode, _, Load::Sustained) => {
             let scouts = match plan.prompts() {
                 PromptMode::Shared | PromptMode::Mixed(_) => 1,
