@@ -113,7 +113,7 @@ pub const CHARTS: [LiveChart; 6] = [
     },
     LiveChart {
         key: "power",
-        title: "GPU power",
+        title: "GPU power (bar below: held back)",
         lines: &[line("all GPUs", "know", |gauge| gauge.gpu.and_then(|gpu| gpu.power_w))],
         show: format::watts,
         tick: format::watts,

@@ -82,7 +82,7 @@ fn of_gpus(detail: &CellDetail, room: Room) -> [Chart; 2] {
     let line = |class, points: &[(f64, f64)]| vec![Line { label: "", class, points: points.to_vec() }];
     let power = Chart {
         describes: "Power of the server's GPUs over the time of the cell; marked where they were held back",
-        y_word: "GPU power, W",
+        y_word: "GPU power, W · bar below: held back",
         lines: line("know", &gpu.power_w),
         values: Values::Amount,
         held: gpu.held.iter().map(|(from, to, _)| (*from, *to)).collect(),
