@@ -1,5 +1,6 @@
 //! A run as a file: Markdown, CSV, JSON. All from METRICS, so that no list of columns is kept by hand.
 
+pub mod column;
 pub mod csv;
 pub mod json;
 pub mod markdown;
@@ -77,6 +78,17 @@ pub fn render_labelled(state: &RunState, labels: &Labels, format: ExportFormat) 
         ExportFormat::Csv => csv::render(state),
         ExportFormat::Json => json::render_labelled(state, labels),
     }
+}
+
+/// `speedmatrix-deepseek-v4-flash-on-h200-2-018f…`, the suggested name of a run's files without its extension: from a
+/// title that a stranger may have chosen, only letters and digits; with the id, so that no two runs share one.
+pub fn file_stem(state: &RunState, labels: &Labels) -> String {
+    const MAX_TITLE: usize = 60;
+    let title = labels.title.clone().unwrap_or_else(|| state.title()).to_ascii_lowercase();
+    let words = title.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let title: String = words.collect::<Vec<_>>().join("-").chars().take(MAX_TITLE).collect();
+    let parts = ["speedmatrix", title.trim_matches('-'), state.id.as_str()];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
 }
 
 /// The reference page's table "All measurements".
