@@ -2,12 +2,14 @@
 
 pub mod badge;
 pub mod cell;
+pub mod columns;
 pub mod copy;
 pub mod curves;
 pub mod decode;
 pub mod export;
 pub mod facts;
 pub mod field;
+pub mod figure;
 pub mod icon;
 pub mod keys;
 pub mod live;
