@@ -166,7 +166,7 @@ pub fn OverTime(
             <p class="sr" aria-live="polite">{move || spoken.get()}</p>
             <AsTable
                 caption="Token rate and requests over the shown time"
-                columns=vec!["From", "To", "tok/s", "In flight", "Decoding"]
+                columns=UnsyncCallback::new(|()| ["From", "To", "tok/s", "In flight", "Decoding"].map(String::from).to_vec())
                 rows=UnsyncCallback::new(move |()| rows())
                 testid="over-time-table"
             />
