@@ -20,7 +20,7 @@ pub(super) async fn file(
     Path(id): Path<String>,
     wanted: Result<Query<Wanted>, QueryRejection>,
 ) -> Result<Response, Refusal> {
-    let unknown = || Refusal::new(StatusCode::BAD_REQUEST, "format_unknown", "say ?format=md, csv or json");
+    let unknown = || Refusal::new(StatusCode::BAD_REQUEST, "format_unknown", "say ?format=md, html, csv or json");
     let Query(wanted) = wanted.map_err(|_says_less| unknown())?;
     let format: ExportFormat = wanted.format.parse().map_err(|_says_less| unknown())?;
     let (run, labels) = (app.run(&id).await?, app.labels(&id).await?);

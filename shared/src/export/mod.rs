@@ -1,13 +1,15 @@
-//! A run as a file: Markdown, CSV, JSON. All from METRICS, so that no list of columns is kept by hand.
+//! A run as a file: Markdown, HTML, CSV, JSON. All from METRICS, so that no list of columns is kept by hand.
 
 pub mod column;
 pub mod csv;
+pub mod html;
 pub mod json;
 pub mod markdown;
 
 use std::str::FromStr;
 
 use crate::{
+    event::Origin,
     format,
     id::CellId,
     label::Labels,
@@ -20,6 +22,8 @@ use crate::{
 pub enum ExportFormat {
     /// Title, facts and the table of all measurements, for people.
     Markdown,
+    /// The report as one page that opens from disk, for people.
+    Html,
     /// One row per cell with every number, for spreadsheets.
     Csv,
     /// The whole state, for programs.
@@ -28,7 +32,7 @@ pub enum ExportFormat {
 
 /// Not a kind of file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is not an export format: choose md, csv or json")]
+#[error("\"{0}\" is not an export format: choose md, html, csv or json")]
 pub struct UnknownFormat(String);
 
 impl FromStr for ExportFormat {
@@ -36,6 +40,7 @@ impl FromStr for ExportFormat {
     fn from_str(text: &str) -> Result<Self, UnknownFormat> {
         match text {
             "md" => Ok(Self::Markdown),
+            "html" => Ok(Self::Html),
             "csv" => Ok(Self::Csv),
             "json" => Ok(Self::Json),
             other => Err(UnknownFormat(other.chars().take(80).collect())),
@@ -45,12 +50,13 @@ impl FromStr for ExportFormat {
 
 impl ExportFormat {
     /// All formats.
-    pub const ALL: [Self; 3] = [Self::Markdown, Self::Csv, Self::Json];
+    pub const ALL: [Self; 4] = [Self::Markdown, Self::Html, Self::Csv, Self::Json];
 
     /// The file name's extension, which is also the format's name in addresses and on the command line.
     pub const fn extension(self) -> &'static str {
         match self {
             Self::Markdown => "md",
+            Self::Html => "html",
             Self::Csv => "csv",
             Self::Json => "json",
         }
@@ -60,6 +66,7 @@ impl ExportFormat {
     pub const fn content_type(self) -> &'static str {
         match self {
             Self::Markdown => "text/markdown; charset=utf-8",
+            Self::Html => "text/html; charset=utf-8",
             Self::Csv => "text/csv; charset=utf-8",
             Self::Json => "application/json",
         }
@@ -75,8 +82,30 @@ pub fn render(state: &RunState, format: ExportFormat) -> String {
 pub fn render_labelled(state: &RunState, labels: &Labels, format: ExportFormat) -> String {
     match format {
         ExportFormat::Markdown => markdown::render_labelled(state, labels),
+        ExportFormat::Html => html::render_labelled(state, labels),
         ExportFormat::Csv => csv::render(state),
         ExportFormat::Json => json::render_labelled(state, labels),
+    }
+}
+
+/// What "Requests queued" and TTFT mean: the reference page's notes.
+const REPORT_NOTES: [&str; 3] = [
+    "Latencies are medians. Total tok/s is output across all simultaneous requests; for prefill it is prompt tokens.",
+    "Requests queued: the server could not run all requests at once, so some waited in a queue.",
+    "TTFT of sustained decode is measured after the server's prompt cache is warm, so it mostly excludes prefill.",
+];
+
+/// Where the numbers come from, where that is not a server of the reader's; empty otherwise.
+fn origin_words(state: &RunState) -> String {
+    match state.origin {
+        Some(Origin::Simulated { clock_factor }) => {
+            format!(
+                "Simulated: no real server was measured; its clock ran {}× as fast.",
+                format::plain(Some(clock_factor))
+            )
+        }
+        Some(Origin::Imported) => "Imported from a published page.".to_owned(),
+        Some(Origin::Measured) | None => String::new(),
     }
 }
 
@@ -162,7 +191,7 @@ mod tests {
         }
         assert_eq!(
             "pdf".parse::<ExportFormat>().map_err(|e| e.to_string()),
-            Err("\"pdf\" is not an export format: choose md, csv or json".to_owned())
+            Err("\"pdf\" is not an export format: choose md, html, csv or json".to_owned())
         );
     }
 }
