@@ -33,7 +33,7 @@ pub(super) fn render(state: &RunState) -> String {
     }
     let level = escape(state.plan.load().level_words());
     format!(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"decode\"><table class=\"matrix\">\n\
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"The matrix\"><table class=\"matrix\">\n\
          <caption>Rows are context length, columns are {level}</caption>\n\
          <thead><tr><th scope=\"col\">Context</th>{heads}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n"
     )

@@ -183,7 +183,7 @@ fn measurements(state: &RunState) -> String {
         rows.push_str("</tr>\n");
     }
     let body = format!(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"all\"><table class=\"rows\">\n\
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of all measurements\"><table class=\"rows\">\n\
          <thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table></div>\n"
     );
     section("all", "All measurements", "", &body)
