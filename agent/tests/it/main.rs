@@ -10,6 +10,8 @@ mod cli;
 #[cfg(test)]
 mod engines;
 #[cfg(test)]
+mod exports;
+#[cfg(test)]
 mod host;
 #[cfg(test)]
 mod labels;

@@ -3,7 +3,9 @@
 
 mod cell;
 mod looks;
+mod odd;
 mod reference;
+mod report;
 mod rig;
 mod run;
 mod runs;
