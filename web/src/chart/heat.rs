@@ -184,7 +184,7 @@ pub fn Heat(
     let (stop, read, search) = (RwSignal::new((0, 0)), RwSignal::new(None), use_location().search);
     let grid = Grid { run, view, layout, ranges, orders, stop, read, search, go };
     let (contexts, levels) = layout.with_value(|layout| (layout.contexts.clone(), layout.levels.clone()));
-    let least_width = format!("{}px", 76 + 96 * levels.len());
+    let least_width = format!("{}px", 92 + 96 * levels.len());
     let stops = Selector::new(move || grid.stop.get());
     let heads: Vec<_> =
         levels.iter().map(|level| view! { <th scope="col" role="columnheader">{level.to_string()}</th> }).collect();
@@ -213,6 +213,7 @@ pub fn Heat(
                 role="grid"
                 data-testid="matrix"
                 style=("--matrix-min", least_width)
+                style=("--levels", columns.to_string())
                 aria-label=label
                 on:keydown=move |event| grid.on_key(&event)
             >

@@ -48,6 +48,7 @@ pub fn Cards(
 ) -> impl IntoView {
     let command = Memo::new(move |_| run.state.with(|state| facts::launch_command(state).map(ToOwned::to_owned)));
     view! {
+        <h2 class="sr">"Conditions"</h2>
         <div class="cards">
             <Card run title="Hardware" told=facts::hardware_facts/>
             <Card run title="Engine" told=facts::engine_facts/>
