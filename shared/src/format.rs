@@ -173,6 +173,23 @@ pub fn duration_words(secs: Option<f64>) -> String {
     })
 }
 
+/// A round length of time for the mark of an axis, from seconds: `10 ms`, `1 s`, `1 min`.
+pub fn round_time(secs: Option<f64>) -> String {
+    let words = duration_words(secs);
+    let round = words.strip_suffix(" 0 s").or_else(|| words.strip_suffix(" 0 min"));
+    round.map_or(words.clone(), ToOwned::to_owned)
+}
+
+/// Numbers for the marks of one axis: with as many decimals as tell them apart, at most two: `0`, `250`, `500`; `0.5`, `1.0`.
+pub fn marks(values: &[f64]) -> Vec<String> {
+    let fits = |decimals: &usize| {
+        let scale = [1.0, 10.0, 100.0].get(*decimals).copied().unwrap_or(1.0);
+        values.iter().all(|value| ((value * scale).round() - value * scale).abs() < 1e-6)
+    };
+    let decimals = (0..3).find(fits).unwrap_or(2);
+    values.iter().map(|value| or_missing(Some(*value), |v| grouped(v, decimals))).collect()
+}
+
 /// A rate and its interval: `223.5 ± 4.1`, `11.3K ± 0.2K`; only the rate where there is no interval.
 pub fn interval(tok_s: Option<f64>, half_width: Option<f64>) -> String {
     let (Some(rate_tok_s), Some(half)) = (finite(tok_s), finite(half_width)) else { return rate(tok_s) };

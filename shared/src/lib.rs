@@ -21,6 +21,7 @@ pub mod metric;
 pub mod plan;
 pub mod raw;
 pub mod sample;
+pub mod scale;
 pub mod state;
 pub mod stats;
 pub mod steer;

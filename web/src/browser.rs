@@ -67,6 +67,17 @@ pub async fn copy(text: String) -> bool {
     wasm_bindgen_futures::JsFuture::from(promise).await.is_ok()
 }
 
+/// Offers a text to the person as a file of that name.
+pub fn save_as(name: &str, content_type: &str, text: &str) {
+    let link = document().create_element("a").ok().and_then(|link| link.dyn_into::<web_sys::HtmlElement>().ok());
+    let Some(link) = link else { return };
+    let address = format!("data:{content_type};charset=utf-8,{}", js_sys::encode_uri_component(text));
+    let set = link.set_attribute("href", &address).and_then(|()| link.set_attribute("download", name));
+    if set.is_ok() {
+        link.click();
+    }
+}
+
 /// A stored setting.
 pub fn stored(key: &str) -> Option<String> {
     window().local_storage().ok()??.get_item(key).ok()?

@@ -9,6 +9,18 @@ pub fn keep<T>(path: &'static str, state: RwSignal<T>, addressed: Memo<T>, query
 where
     T: Clone + PartialEq + Send + Sync + 'static,
 {
+    keep_at(state, addressed, query, move |query| format!("{path}{query}"));
+}
+
+/// As [`keep`], where the address holds more than this state: `address` makes the whole of it from the state's query.
+pub fn keep_at<T>(
+    state: RwSignal<T>,
+    addressed: Memo<T>,
+    query: fn(&T) -> String,
+    address: impl Fn(&str) -> String + 'static,
+) where
+    T: Clone + PartialEq + Send + Sync + 'static,
+{
     let navigate = use_navigate();
     // Addresses that this wrote and that the router has not reported back yet: a person may have typed on since.
     let written = StoredValue::new(Vec::<String>::new());
@@ -17,7 +29,7 @@ where
         if text != query(&addressed.get_untracked()) {
             written.update_value(|written| written.push(text.clone()));
             let options = NavigateOptions { replace: true, scroll: false, ..NavigateOptions::default() };
-            navigate(&format!("{path}{text}"), options);
+            navigate(&address(&text), options);
         }
     });
     Effect::new(move |_| {

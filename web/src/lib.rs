@@ -10,10 +10,12 @@ pub mod filter;
 pub mod history;
 pub mod labels;
 pub mod live;
+pub mod opening;
 pub mod pages;
 pub mod parts;
 pub mod query;
 pub mod shell;
+pub mod table_view;
 pub mod theme;
 pub mod zoom;
 

@@ -128,6 +128,27 @@ pub fn joined(pairs: &[(&str, &str)]) -> String {
     if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
 }
 
+/// The query `search`, with or without its question mark, without the pairs of these names.
+pub fn without(search: &str, names: &[&str]) -> String {
+    let is_other = |pair: &&str| !pair.is_empty() && !names.contains(&pair.split('=').next().unwrap_or_default());
+    let rest: Vec<&str> = search.trim_start_matches('?').split('&').filter(is_other).collect();
+    if rest.is_empty() { String::new() } else { format!("?{}", rest.join("&")) }
+}
+
+/// An address or a query with the pairs of the query `more` behind it.
+pub fn appended(address: &str, more: &str) -> String {
+    match more.strip_prefix('?') {
+        None => address.to_owned(),
+        Some(pairs) if address.contains('?') => format!("{address}&{pairs}"),
+        Some(_) => format!("{address}{more}"),
+    }
+}
+
+/// An address of a run's page with what `search` says of those parts that the address is not about.
+pub fn kept(address: &str, search: &str) -> String {
+    appended(address, &without(search, &["m", "scope", "t"]))
+}
+
 /// Percent-encodes a value; commas, colons and slashes may stand in a query and stay readable.
 fn encode(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
@@ -197,6 +218,17 @@ mod tests {
             cell_address(&run, cell, view("?m=ttft"), Zoom::read("1.5..20")),
             "/runs/abc/cells/decode-8K-16?m=ttft&t=1.5..20"
         );
+    }
+
+    #[test]
+    fn what_other_parts_of_the_page_show_stays_in_the_address() {
+        let check = |address: &str, search: &str, wanted: &str| assert_eq!(kept(address, search), wanted, "{search}");
+        check("/runs/a", "", "/runs/a");
+        check("/runs/a", "m=ttft&scope=row&t=1..2", "/runs/a");
+        check("/runs/a?m=ttft", "?m=itl&sort=-ttft&find=a%26b", "/runs/a?m=ttft&sort=-ttft&find=a%26b");
+        check("/runs/a", "sort=ttft", "/runs/a?sort=ttft");
+        assert_eq!(without("?a=1&b=2", &["a"]), "?b=2");
+        assert_eq!(without("a=1", &["a"]), "");
     }
 
     #[test]

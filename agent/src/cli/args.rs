@@ -294,11 +294,11 @@ pub(super) struct ExportArgs {
     /// The run's id, as `runs` lists it; reference is the sample run
     #[arg(value_name = "RUN")]
     pub(super) run: String,
-    /// md (Markdown), csv or json
+    /// md (Markdown), html (one page that opens from disk), csv or json
     #[arg(long, value_name = "FORMAT", default_value = "md")]
     pub(super) format: ExportFormat,
-    /// File to write; one that exists is not overwritten [default: the terminal]
-    #[arg(long, value_name = "FILE")]
+    /// File or folder to write to; a file that exists is not overwritten [default: the terminal]
+    #[arg(long, value_name = "PATH")]
     pub(super) output: Option<PathBuf>,
     #[command(flatten)]
     pub(super) store: StoreArgs,

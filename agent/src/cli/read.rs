@@ -1,12 +1,16 @@
 //! What looks at stored runs: `runs` and `export`. They work beside a serving agent and write nothing.
 
-use std::{fs::File, io::Write as _, path::PathBuf};
+use std::{
+    fs::File,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
 
 use directories::ProjectDirs;
 use speedmatrix_shared::{
     api::RunSummary,
     event::{Origin, RunOutcome},
-    export::render_labelled,
+    export::{ExportFormat, file_stem, render_labelled},
     format,
     id::RunId,
     label::Labels,
@@ -22,6 +26,9 @@ use crate::{
     store::{Access, Store},
     terminal::{Terminal, printable},
 };
+
+/// Most files of one name that a folder gets.
+const MAX_FILES: usize = 1_000;
 
 impl StoreArgs {
     /// The file that was named, or the default one.
@@ -87,10 +94,39 @@ pub(super) async fn export(args: ExportArgs, terminal: &mut Terminal) -> Result<
         terminal.line(text.trim_end_matches('\n'))?;
         return Ok(Exit::Done);
     };
-    let written =
-        File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
-    written.map_err(|source| CliError::File { path, source })?;
+    let names = if path.is_dir() { in_folder(&path, &file_stem(&run, &labels), args.format) } else { vec![path] };
+    let (path, mut file) = create_first_free(&names)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    written.map_err(|source| CliError::File { path: path.clone(), source })?;
+    terminal.hint(&format!("written to {}", path.display()));
     Ok(Exit::Done)
+}
+
+/// Names for a file in a folder, the best first: `STEM.md`, `STEM-2.md`, …
+fn in_folder(folder: &Path, stem: &str, format: ExportFormat) -> Vec<PathBuf> {
+    let name = |number: usize| match number {
+        1 => format!("{stem}.{}", format.extension()),
+        number => format!("{stem}-{number}.{}", format.extension()),
+    };
+    (1..=MAX_FILES).map(|number| folder.join(name(number))).collect()
+}
+
+/// Creates the first of these files that is not there yet; two programs never get the same one.
+fn create_first_free(paths: &[PathBuf]) -> Result<(PathBuf, File), CliError> {
+    let mut taken = None;
+    for path in paths {
+        match File::create_new(path) {
+            Ok(file) => return Ok((path.clone(), file)),
+            Err(source) => {
+                let is_taken = source.kind() == std::io::ErrorKind::AlreadyExists;
+                taken = Some(CliError::File { path: path.clone(), source });
+                if !is_taken {
+                    break;
+                }
+            }
+        }
+    }
+    Err(taken.unwrap_or_else(|| CliError::Usage("no name for the file to write: give one with --output".into())))
 }
 
 #[cfg(test)]

@@ -174,7 +174,7 @@ fn what_is_wrong_is_one_sentence_and_a_status() {
     no such script: 64 error: --script: `dance` is no misbehaviour; use one of: stall-after:K, reset-after:K, close-after:K, error-after:K, no-done, 429[:S], 503, html, slow-header:MS, never-answer, comments, split, glue:N, early-role, zero-usage, reasoning:K, tool-calls
     no such run: 64 error: there is no run "abc" in the store
     no run id: 64 error: "A_B" is not a run id: expected 1 to 64 lower-case letters, digits and dashes
-    no such format: 64 error: invalid value 'pdf' for '--format <FORMAT>': "pdf" is not an export format: choose md, csv or json
+    no such format: 64 error: invalid value 'pdf' for '--format <FORMAT>': "pdf" is not an export format: choose md, html, csv or json
     not over a file: 74 error: FOLDER/exists.md can't be written (File exists (os error 17)): choose another file with --output
     "#);
     assert_eq!(std::fs::read_to_string(exists).unwrap(), "mine");
@@ -243,6 +243,19 @@ fn the_sample_run_is_exported_without_a_store() {
     let output = finish(&folder, &["export", "reference", "--format", "csv", "--output", path.to_str().unwrap()]);
     assert_eq!((output.status.code(), out(&output).as_str()), (Some(0), ""));
     assert!(std::fs::read_to_string(path).unwrap().lines().count() > 70);
+    // Into a folder, twice: two files, and nothing outside of it.
+    let into = folder.path().join("files");
+    std::fs::create_dir(&into).unwrap();
+    for _ in 0..2 {
+        let output = finish(&folder, &["export", "reference", "--format", "html", "--output", into.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    }
+    let mut names: Vec<String> =
+        into.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    let stem = "speedmatrix-deepseek-v4-flash-dspark-on-h200-nvl-141gb-2-reference";
+    assert_eq!(names, [format!("{stem}-2.html"), format!("{stem}.html")]);
+    assert!(std::fs::read_to_string(into.join(&names[0])).unwrap().starts_with("<!doctype html>"));
 }
 
 #[test]

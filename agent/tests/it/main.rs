@@ -12,6 +12,8 @@ mod door;
 #[cfg(test)]
 mod engines;
 #[cfg(test)]
+mod exports;
+#[cfg(test)]
 mod host;
 #[cfg(test)]
 mod labels;

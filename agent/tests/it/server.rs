@@ -275,8 +275,8 @@ async fn what_is_wrong_is_said_as_a_problem() {
     stop unknown: 404 not_found: there is no run "abc" in the store
     stop sample: 409 run_over: the sample run can't be stopped or changed: it is a finished page
     no socket: 400 websocket_expected: Connection header did not include 'upgrade'
-    no format: 400 format_unknown: say ?format=md, csv or json
-    bad format: 400 format_unknown: say ?format=md, csv or json
+    no format: 400 format_unknown: say ?format=md, html, csv or json
+    bad format: 400 format_unknown: say ?format=md, html, csv or json
     no such path: 404 not_found: there is nothing at /api/v1/nothing: check its spelling
     wrong method: 405 method_not_allowed: this path does not know that method
     "#);

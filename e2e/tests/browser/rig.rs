@@ -105,6 +105,8 @@ impl Rig {
             "--disable-gpu",
             "--disable-background-networking",
             "--no-first-run",
+            // A page that still scrolls smoothly moves away under a click, which then meets something else or nothing.
+            "--force-prefers-reduced-motion",
             &format!("--window-size={width},{height}"),
         ] {
             caps.add_arg(argument)?;

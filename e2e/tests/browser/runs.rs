@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use serde_json::Value;
 use thirtyfour::prelude::*;
 
-use crate::rig::{Rig, no_errors, shot, until, wait_for, wait_text};
+use crate::rig::{Rig, axe, no_errors, shot, until, wait_for, wait_text};
 
 /// Copies the sample under another id and name, as an import would bring it.
 const BRING: &str = "
@@ -161,6 +161,40 @@ async fn a_pinned_run_stands_above_the_others() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_deleted_run_comes_back_or_is_gone_after_ten_seconds() -> Result<()> {
+    let (_rig, page) = with_runs(1440, 900).await?;
+    act(&page, "bb", "delete").await?;
+    wait_shown(&page, &["ccc", "a", "reference"]).await?;
+    // The name is a block of its own, so that a long one is cut: the driver reads a line break behind it.
+    wait_text(&page, "[data-testid=toast]", |text| text.replace('\n', " ").contains("Beta on H100 is deleted")).await?;
+    shot(&page, "runs-deleted").await?;
+    wait_for(&page, "[data-testid=undo]").await?.click().await?;
+    wait_shown(&page, &["ccc", "bb", "a", "reference"]).await?;
+    wait_focus(&page, "run-menu").await?;
+    // The same by keyboard, from another page.
+    act(&page, "a", "delete").await?;
+    wait_shown(&page, &["ccc", "bb", "reference"]).await?;
+    wait_for(&page, "a[href='/new']").await?.click().await?;
+    wait_for(&page, "[data-testid=start]").await?;
+    page.execute("document.activeElement.blur()", vec![]).await?;
+    page.find(By::Tag("body")).await?.send_keys(Key::Control + "z").await?;
+    until("the toast to go", async || Ok(page.find(By::Css("[data-testid=toast]")).await.is_err().then_some(())))
+        .await?;
+    page.goto(page.current_url().await?.join("/")?.as_str()).await?;
+    wait_shown(&page, &["ccc", "bb", "a", "reference"]).await?;
+    // Nobody takes this one back.
+    act(&page, "ccc", "delete").await?;
+    wait_focus(&page, "undo").await?;
+    until("the toast to go", async || Ok(page.find(By::Css("[data-testid=toast]")).await.is_err().then_some(())))
+        .await?;
+    wait_focus(&page, "main").await?;
+    page.refresh().await?;
+    wait_shown(&page, &["bb", "a", "reference"]).await?;
+    page.quit().await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn the_slower_of_two_tabs_chooses() -> Result<()> {
     let (_rig, page) = with_runs(1440, 900).await?;
     act(&page, "bb", "rename").await?;
@@ -175,6 +209,32 @@ async fn the_slower_of_two_tabs_chooses() -> Result<()> {
     wait_for(&page, "[data-testid=edit-conflict] button").await?.click().await?;
     wait_for(&page, "[data-testid=edit-save]").await?.click().await?;
     wait_text(&page, &card("bb", "h2"), |text| text == "Mine").await?;
+    page.quit().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn notes_with_markup_are_text() -> Result<()> {
+    let (rig, page) = with_runs(1440, 900).await?;
+    page.goto(format!("{}/runs/bb#notes", rig.url)).await?;
+    let notes = "<img src=x onerror=\"document.title='pwned'\"> & <b>bold</b>\nsecond line";
+    wait_for(&page, "[data-testid=notes-edit]").await?.click().await?;
+    wait_focus(&page, "notes-field").await?;
+    type_over(&page, "[data-testid=notes-field]", notes).await?;
+    wait_for(&page, "[data-testid=notes-save]").await?.click().await?;
+    wait_text(&page, "[data-testid=notes-text]", |text| text == notes).await?;
+    page.refresh().await?;
+    wait_text(&page, "[data-testid=notes-text]", |text| text == notes).await?;
+    shot(&page, "runs-notes").await?;
+    let inside: Vec<String> = page
+        .execute("return [...document.querySelectorAll('[data-testid=notes-text] *, img')].map(e => e.tagName)", vec![])
+        .await?
+        .convert()?;
+    ensure!(inside.is_empty(), "markup became elements: {inside:?}");
+    ensure!(page.title().await? == "Beta on H100 · Speedmatrix", "the title is {}", page.title().await?);
+    let broken = axe(&page).await?;
+    ensure!(broken.is_empty(), "accessibility rules broken: {broken:#?}");
+    no_errors(&page).await?;
     page.quit().await?;
     Ok(())
 }

@@ -1,10 +1,11 @@
 //! The list of runs in both themes and widths with odd names, open menus and dialogs; and with the keyboard alone.
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use thirtyfour::prelude::*;
 
 use crate::{
-    rig::{Rig, axe, no_errors, shot, wait_for, wait_text},
+    looks::check,
+    rig::{Rig, no_errors, wait_for, wait_text},
     runs::{act, bring, card, open_menu, press, wait_focus, wait_shown, with_runs},
 };
 
@@ -19,18 +20,6 @@ async fn odd_runs(page: &WebDriver) -> Result<()> {
     bring(page, "rtl", "قياس السرعة لنموذج DeepSeek على H200 (ليلة)", serde_json::json!({"tags": ["ليل"]})).await?;
     bring(page, "emoji", &"👩‍👩‍👧‍👦🚀 ".repeat(30), serde_json::json!({})).await?;
     bring(page, "override", "\u{202e}drawkcab", serde_json::json!({})).await
-}
-
-async fn fits(page: &WebDriver, name: &str) -> Result<()> {
-    shot(page, name).await?;
-    let over: i64 = page
-        .execute("const root = document.documentElement; return root.scrollWidth - root.clientWidth", vec![])
-        .await?
-        .convert()?;
-    ensure!(over <= 0, "{name}: the page hangs {over} px over the side");
-    let broken = axe(page).await?;
-    ensure!(broken.is_empty(), "{name}: accessibility rules broken: {broken:#?}");
-    Ok(())
 }
 
 #[tokio::test]
@@ -49,28 +38,27 @@ async fn odd_names_fit_in_both_themes_with_menus_and_dialogs() -> Result<()> {
             let name = |what: &str| format!("runs-{what}-{width}-{theme}");
             page.goto(&rig.url).await?;
             wait_for(&page, &card("long", "")).await?;
-            fits(&page, &name("odd")).await?;
+            check(&page, &name("odd")).await?;
             if width < 720 {
                 wait_for(&page, "[data-testid=filters-toggle]").await?.click().await?;
-                fits(&page, &name("filters")).await?;
+                check(&page, &name("filters")).await?;
             }
             open_menu(&page, "rtl").await?;
-            fits(&page, &name("menu")).await?;
+            check(&page, &name("menu")).await?;
             press(&page, Key::Escape).await?;
             act(&page, "long", "edit-notes").await?;
             wait_focus(&page, "edit-notes-input").await?;
-            fits(&page, &name("dialog")).await?;
+            check(&page, &name("dialog")).await?;
             press(&page, Key::Escape).await?;
             wait_focus(&page, "run-menu").await?;
             act(&page, "emoji", "delete").await?;
             wait_for(&page, "[data-testid=toast]").await?;
-            fits(&page, &name("toast")).await?;
+            check(&page, &name("toast")).await?;
             wait_for(&page, "[data-testid=undo]").await?.click().await?;
             wait_for(&page, &card("emoji", "")).await?;
             page.goto(format!("{}/runs/long", rig.url)).await?;
             wait_for(&page, "[data-testid=notes-text]").await?;
-            fits(&page, &name("long-report")).await?;
-            no_errors(&page).await?;
+            check(&page, &name("long-report")).await?;
         }
         page.quit().await?;
     }

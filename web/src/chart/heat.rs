@@ -2,7 +2,10 @@
 //! inside, and every cell has a sentence as its name.
 
 use leptos::{ev::KeyboardEvent, prelude::*};
-use leptos_router::{NavigateOptions, hooks::use_navigate};
+use leptos_router::{
+    NavigateOptions,
+    hooks::{use_location, use_navigate},
+};
 use speedmatrix_shared::{
     finding::run::{OutOfOrder, out_of_order},
     id::{CellId, Phase},
@@ -105,6 +108,8 @@ struct Grid {
     stop: RwSignal<(usize, usize)>,
     /// The cell that is read out below the matrix.
     read: RwSignal<Option<(usize, usize)>>,
+    /// The query of the address.
+    search: Memo<String>,
     /// Goes to an address.
     go: UnsyncCallback<String>,
 }
@@ -137,7 +142,7 @@ impl Grid {
             Some(query::cell_address(&state.id, cell, self.view.get_untracked(), None))
         });
         if let Some(address) = address {
-            self.go.run(address);
+            self.go.run(query::kept(&address, &self.search.get_untracked()));
         }
     }
 
@@ -176,9 +181,10 @@ pub fn Heat(
     let navigate = use_navigate();
     let stay = || NavigateOptions { scroll: false, ..NavigateOptions::default() };
     let go = UnsyncCallback::new(move |address: String| navigate(&address, stay()));
-    let grid = Grid { run, view, layout, ranges, orders, stop: RwSignal::new((0, 0)), read: RwSignal::new(None), go };
+    let (stop, read, search) = (RwSignal::new((0, 0)), RwSignal::new(None), use_location().search);
+    let grid = Grid { run, view, layout, ranges, orders, stop, read, search, go };
     let (contexts, levels) = layout.with_value(|layout| (layout.contexts.clone(), layout.levels.clone()));
-    let least_width = format!("{}px", 76 + 96 * levels.len());
+    let least_width = format!("{}px", 92 + 96 * levels.len());
     let stops = Selector::new(move || grid.stop.get());
     let heads: Vec<_> =
         levels.iter().map(|level| view! { <th scope="col" role="columnheader">{level.to_string()}</th> }).collect();
@@ -207,6 +213,7 @@ pub fn Heat(
                 role="grid"
                 data-testid="matrix"
                 style=("--matrix-min", least_width)
+                style=("--levels", columns.to_string())
                 aria-label=label
                 on:keydown=move |event| grid.on_key(&event)
             >

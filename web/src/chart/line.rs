@@ -60,12 +60,7 @@ impl Tick {
     }
 }
 
-/// A round length of time for a tick, from seconds: `10 ms`, `1 s`, `1 min`.
-pub fn time_tick(secs: Option<f64>) -> String {
-    let words = format::duration_words(secs);
-    let round = words.strip_suffix(" 0 s").or_else(|| words.strip_suffix(" 0 min"));
-    round.map_or(words.clone(), ToOwned::to_owned)
-}
+pub use format::round_time as time_tick;
 
 /// A guessed length of time, from seconds: whole minutes once it is over two, as more would promise too much.
 pub fn roughly(secs: f64) -> String {

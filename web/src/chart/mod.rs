@@ -3,6 +3,7 @@
 
 pub mod cell;
 pub mod curve;
+pub mod figure;
 pub mod heat;
 pub mod histogram;
 pub mod lanes;

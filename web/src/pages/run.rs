@@ -14,10 +14,11 @@ use crate::{
     browser,
     fetch::{self, FetchError},
     live::{LiveRun, socket},
+    opening::CameFrom,
     pages::missing::MissingPage,
     parts::{
         cell::{self, CellSheet},
-        curves::CurvesSection,
+        curves::{CurvesSection, has_charts},
         decode::DecodeSection,
         facts::{Cards, Findings},
         live::{LivePart, LiveSide, Log, seen_live},
@@ -175,6 +176,7 @@ fn ReportAndCell(run: LiveRun, part: Memo<Part>) -> impl IntoView {
         part.with(|part| part.cell().map(ToOwned::to_owned)).or_else(|| before.cloned()).unwrap_or_default()
     });
     let load = run.state.with_untracked(|state| state.plan.load());
+    let from = CameFrom::provide();
     let labels = RunLabels::provide(run.state.with_untracked(|state| state.id.clone()));
     Effect::new(move |_| {
         let run = run.state.with(|state| labels.name(state));
@@ -185,8 +187,7 @@ fn ReportAndCell(run: LiveRun, part: Memo<Part>) -> impl IntoView {
         let open = open.get();
         if before == Some(true) && !open {
             // Back to where one came from.
-            let cell = name.get_untracked();
-            browser::focus_later(format!("td[data-cell=\"{cell}\"][tabindex], a[data-opens=\"{cell}\"]"));
+            browser::focus_later(from.way_back(&name.get_untracked()));
         }
         open
     });
@@ -255,7 +256,7 @@ fn Report(run: LiveRun, shown: Memo<RunView>) -> impl IntoView {
 #[component]
 fn Sections(run: LiveRun, order: Order) -> impl IntoView {
     let has = |phase| run.state.with_untracked(|state| state.cells_of(phase).next().is_some());
-    let curves = has(Phase::Decode) && run.state.with_untracked(|state| state.plan.concurrency().len() > 1);
+    let curves = run.state.with_untracked(has_charts);
     let overview = ("overview", "Overview", true);
     let prefill = ("prefill", "Prefill", has(Phase::Prefill));
     let load = run.state.with_untracked(|state| state.plan.load());

@@ -8,7 +8,7 @@ use leptos_router::{
 use speedmatrix_shared::{
     finding::run::out_of_order,
     id::Phase,
-    metric::{METRICS, Metric},
+    metric::{Group, METRICS, Metric},
     state::{Cell, RunState},
     stats::cell::CellStatus,
 };
@@ -24,7 +24,7 @@ use crate::{
         scale::{STEPS, step_starts},
     },
     live::LiveRun,
-    query::{RunView, Scope},
+    query::{self, RunView, Scope},
 };
 
 /// Metrics that have a button of their own; the others are in the list beside them.
@@ -52,7 +52,7 @@ pub fn DecodeSection(
                         </p>
                     </div>
                     <div class="tools">
-                        <MetricChoice view/>
+                        <MetricChoice run view/>
                         <ScopeChoice view/>
                     </div>
                 </div>
@@ -98,19 +98,32 @@ pub fn metric_help(metric: &'static Metric) -> impl IntoView {
 /// Shows another view of the same run: the address changes, the page stays.
 fn shower() -> impl Fn(RunView) + Clone {
     let navigate = use_navigate();
-    let path = use_location().pathname;
+    let location = use_location();
     move |view: RunView| {
         let options = NavigateOptions { replace: true, scroll: false, ..NavigateOptions::default() };
-        navigate(&format!("{}{}", path.get_untracked(), view.query()), options);
+        let address = format!("{}{}", location.pathname.get_untracked(), view.query());
+        navigate(&query::kept(&address, &location.search.get_untracked()), options);
     }
 }
 
+fn is_decode(metric: &Metric) -> bool {
+    metric.applies_to(Phase::Decode)
+}
+
 fn decode_metrics() -> impl Iterator<Item = &'static Metric> {
-    METRICS.iter().filter(|metric| metric.applies_to(Phase::Decode))
+    METRICS.iter().filter(|metric| is_decode(metric))
+}
+
+/// Keys of the metrics that at least one cell of the matrix has.
+fn measured(state: &RunState) -> Vec<&'static str> {
+    let has = |metric: &&Metric| {
+        state.cells_of(Phase::Decode).filter_map(Cell::result).any(|result| (metric.get)(result).is_some())
+    };
+    decode_metrics().filter(has).map(|metric| metric.key).collect()
 }
 
 #[component]
-fn MetricChoice(view: Memo<RunView>) -> impl IntoView {
+fn MetricChoice(run: LiveRun, view: Memo<RunView>) -> impl IntoView {
     let show = shower();
     let choose = move |key: &'static str| show(RunView { metric: key, ..view.get_untracked() });
     let buttons = decode_metrics().filter(|metric| WITH_BUTTON.contains(&metric.key)).map(|metric| {
@@ -123,8 +136,17 @@ fn MetricChoice(view: Memo<RunView>) -> impl IntoView {
             </button>
         }
     });
-    let others = || decode_metrics().filter(|metric| !WITH_BUTTON.contains(&metric.key));
-    let options = others().map(|metric| view! { <option value=metric.key>{metric.column}</option> }).collect_view();
+    let measured = Memo::new(move |_| run.state.with(measured));
+    let option = move |metric: &'static Metric| {
+        let tail = move || if measured.with(|keys| keys.contains(&metric.key)) { "" } else { " (not measured)" };
+        let title = format!("{}. {}", says(metric), metric.formula);
+        let selected = move || view.get().metric == metric.key;
+        view! { <option value=metric.key title=title prop:selected=selected>{metric.column}{tail}</option> }
+    };
+    let group = move |group: Group| {
+        let others = group.metrics().filter(|metric| is_decode(metric) && !WITH_BUTTON.contains(&metric.key));
+        view! { <optgroup label=group.label()>{others.map(option).collect_view()}</optgroup> }
+    };
     let pick = {
         let choose = choose.clone();
         move |event| {
@@ -134,14 +156,14 @@ fn MetricChoice(view: Memo<RunView>) -> impl IntoView {
             }
         }
     };
-    let value = move || if WITH_BUTTON.contains(&view.get().metric) { "" } else { view.get().metric };
+    let none = move || WITH_BUTTON.contains(&view.get().metric);
     view! {
         <div class="seg" role="group" aria-label="Metric">{buttons.collect_view()}</div>
         <label class="select">
             <span class="sr">"Other metric"</span>
-            <select data-testid="metric" prop:value=value on:change=pick>
-                <option value="">"More metrics…"</option>
-                {options}
+            <select data-testid="metric" on:change=pick>
+                <option value="" prop:selected=none>"More metrics…"</option>
+                {Group::ALL.map(group).collect_view()}
             </select>
         </label>
     }

@@ -12,6 +12,7 @@ use crate::browser;
 const fn words(format: ExportFormat) -> (&'static str, &'static str) {
     match format {
         ExportFormat::Markdown => ("Markdown", "Facts and the table, for people"),
+        ExportFormat::Html => ("HTML", "The report as one page that opens anywhere"),
         ExportFormat::Csv => ("CSV", "One row per cell with every number"),
         ExportFormat::Json => ("JSON", "The whole run, for programs"),
     }

@@ -57,6 +57,7 @@ pub fn Cards(
         told.map(|line| (line, Known::Seen)).or(by_hand.map(|line| (line, Known::ByHand)))
     });
     view! {
+        <h2 class="sr">"Conditions"</h2>
         <div class="cards">
             <Card run title="Hardware" told=facts::hardware_facts/>
             <Card run title="Engine" told=facts::engine_facts/>

@@ -151,6 +151,8 @@ fn Picture(chart: LiveChart, series: RwSignal<GaugeSeries>, axis: TimeAxis) -> i
         axis.zoom.track();
         series.with_untracked(|series| rows(&chart, series, axis.shown_now()))
     });
+    let heads: Vec<String> = columns(&chart).into_iter().map(str::to_owned).collect();
+    let heads = UnsyncCallback::new(move |()| heads.clone());
     view! {
         <svg
             class="plot time"
@@ -168,7 +170,7 @@ fn Picture(chart: LiveChart, series: RwSignal<GaugeSeries>, axis: TimeAxis) -> i
             {move || drawn.with(|drawn| picture(drawn, frame.get_untracked(), shown.get_untracked()))}
             {move || overlay(shown.get(), axis.cursor.get(), axis.marked.get(), frame.get())}
         </svg>
-        <AsTable caption=chart.title columns=columns(&chart) rows=table testid=table_name(chart.key)/>
+        <AsTable caption=chart.title columns=heads rows=table testid=table_name(chart.key)/>
     }
 }
 

@@ -1,106 +1,76 @@
-//! All measurements: one row per planned cell with the reference page's columns, to be sorted by any of them.
+//! All measurements: one row per planned cell. Any column of METRICS can be shown and sorted by, rows can be left out,
+//! and the table can be taken along as CSV. All of it stands in the address.
 
-use std::cmp::Ordering;
-
-use leptos::prelude::*;
+use leptos::{ev::Event, prelude::*};
+use leptos_router::hooks::{use_location, use_query_map};
 use speedmatrix_shared::{
-    export::{self, TableRow},
-    id::Phase,
-    metric,
+    export::{self, column::Column, csv},
+    format,
+    id::{CellId, Phase},
+    label::Labels,
+    metric::Metric,
+    plan::Load,
     state::{Cell, RunState},
 };
 
-use crate::live::LiveRun;
+use super::{
+    columns::ColumnChoice,
+    icon::{Icon, icon},
+    notes::RunLabels,
+};
+use crate::{
+    browser, history,
+    live::LiveRun,
+    opening::open_from,
+    query::{self, RunView},
+    table_view::{Facet, TableView},
+};
 
-/// Columns before those of METRICS: phase, context, requests at once, status.
-const LEADING: usize = 4;
+/// Stable name of the table.
+const TABLE: &str = "measurements";
 
-/// How the rows are ordered.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Order {
-    column: usize,
-    direction: Direction,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Direction {
-    #[default]
-    Ascending,
-    Descending,
-}
-
-impl Order {
-    /// The order after a press on a column's head.
-    fn pressed(self, column: usize) -> Self {
-        let direction = match (self.column == column, self.direction) {
-            (true, Direction::Ascending) => Direction::Descending,
-            _ => Direction::Ascending,
-        };
-        Self { column, direction }
-    }
-
-    fn aria(self, column: usize) -> Option<&'static str> {
-        (self.column == column).then_some(match self.direction {
-            Direction::Ascending => "ascending",
-            Direction::Descending => "descending",
-        })
-    }
-
-    fn arrow(self, column: usize) -> &'static str {
-        match self.aria(column) {
-            Some("ascending") => " ↑",
-            Some(_) => " ↓",
-            None => "",
-        }
-    }
-}
-
-/// A row with what it is sorted by.
+/// A row as it is shown.
 #[derive(Debug, Clone, PartialEq)]
 struct Row {
-    row: TableRow,
-    numbers: Vec<Option<f64>>,
+    id: CellId,
+    columns: Vec<Column>,
+    texts: Vec<String>,
+    /// How sure each number is, where its own columns do not say so.
+    sure: Vec<String>,
 }
 
-fn rows(state: &RunState) -> Vec<Row> {
-    let with_numbers = |row: TableRow| {
-        let result = state.cell(row.id).and_then(Cell::result);
-        let numbers = metric::reference_columns().iter().map(|metric| result.and_then(metric.get)).collect();
-        Row { row, numbers }
+fn rows(state: &RunState, view: &TableView) -> Vec<Row> {
+    let columns = view.columns();
+    let row = |cell: &Cell| Row {
+        id: cell.id,
+        texts: columns.iter().map(|column| column.text(state, cell)).collect(),
+        sure: columns.iter().map(|column| sure(state, cell, *column, &columns)).collect(),
+        columns: columns.clone(),
     };
-    export::table(state).rows.into_iter().map(with_numbers).collect()
+    view.cells(state).into_iter().map(row).collect()
 }
 
-/// Rows come in their natural order, and sorting is stable. What was not measured goes last, whatever the direction.
-fn sort(rows: &mut [Row], order: Order) {
-    let turned = |ordering: Ordering| match order.direction {
-        Direction::Ascending => ordering,
-        Direction::Descending => ordering.reverse(),
+fn sure(state: &RunState, cell: &Cell, column: Column, columns: &[Column]) -> String {
+    let is_told = |metric: &'static Metric| {
+        [Column::HalfWidth(metric), Column::Samples(metric)].iter().any(|more| columns.contains(more))
     };
-    rows.sort_by(|a, b| match order.column {
-        0 => turned(a.row.id.cmp(&b.row.id)),
-        1 => turned(a.row.id.context.cmp(&b.row.id.context)),
-        2 => turned(a.row.id.concurrency.cmp(&b.row.id.concurrency)),
-        3 => turned(a.row.cells.get(3).cmp(&b.row.cells.get(3))),
-        column => {
-            let value = |row: &Row| row.numbers.get(column - LEADING).copied().flatten();
-            match (value(a), value(b)) {
-                (Some(a), Some(b)) => turned(a.total_cmp(&b)),
-                (a, b) => b.is_some().cmp(&a.is_some()),
-            }
-        }
-    });
-}
-
-/// The stable name of a column, for tests.
-fn column_key(column: usize) -> &'static str {
-    match column {
-        0 => "phase",
-        1 => "context",
-        2 => "concurrency",
-        3 => "status",
-        _ => metric::reference_columns().get(column - LEADING).map_or("", |metric| metric.key),
+    match (column, cell.result()) {
+        (Column::Value(metric), Some(result)) if !is_told(metric) => metric.precision(result, state.origin),
+        _ => String::new(),
     }
+}
+
+/// The view of this page's table, which the address follows. Other parts of the page have names in the address, too.
+fn in_address() -> RwSignal<TableView> {
+    let query = use_query_map();
+    let location = use_location();
+    let addressed = Memo::new(move |_| query.with(|query| TableView::read(|key| query.get(key))));
+    let view = RwSignal::new(addressed.get_untracked());
+    history::keep_at(view, addressed, TableView::query, move |own| {
+        let others = query::without(&location.search.get_untracked(), &TableView::KEYS);
+        format!("{}{}", location.pathname.get_untracked(), query::appended(&others, own))
+    });
+    view
 }
 
 /// The section.
@@ -109,23 +79,16 @@ pub fn MeasurementsSection(
     /// The run.
     run: LiveRun,
 ) -> impl IntoView {
-    let order = RwSignal::new(Order::default());
-    let rows = Memo::new(move |_| run.state.with(rows));
-    let sorted = Memo::new(move |_| {
-        let mut rows = rows.get();
-        sort(&mut rows, order.get());
-        rows
-    });
-    let columns = run.state.with_untracked(|state| export::table(state).columns);
-    let head = move |(n, name): (usize, &'static str)| {
-        view! {
-            <th scope="col" class=align(n) aria-sort=move || order.get().aria(n) data-col=column_key(n)>
-                <button type="button" on:click=move |_| order.update(|order| *order = order.pressed(n))>
-                    {name}
-                    {move || order.get().arrow(n)}
-                </button>
-            </th>
-        }
+    let view = in_address();
+    let rows = Memo::new(move |_| run.state.with(|state| view.with(|view| rows(state, view))));
+    let columns = Memo::new(move |_| view.with(TableView::columns));
+    let load = run.state.with_untracked(|state| state.plan.load());
+    let id = run.state.with_untracked(|state| StoredValue::new(state.id.clone()));
+    let is_empty = Memo::new(move |_| rows.with(Vec::is_empty));
+    let open = open_from(TABLE);
+    let one = move |row: Row| {
+        let address = id.with_value(|run| query::cell_address(run, row.id, RunView::read(|_| None), None));
+        table_row(&row, &address)
     };
     view! {
         <section id="all" aria-labelledby="all-title">
@@ -135,40 +98,173 @@ pub fn MeasurementsSection(
                     <p class="say">"Latencies are medians of n requests. Total tok/s is output across all requests at once, with its 95 % interval."</p>
                 </div>
             </div>
-            <div class="panel table-scroll" tabindex="0" role="region" aria-label="Table of all measurements">
-                <table class="table" data-testid="measurements">
+            <Tools run view rows/>
+            <div class="panel table-scroll tall" tabindex="0" role="region" aria-label="Table of all measurements">
+                <table class="table rows" data-testid=TABLE on:click=open>
                     <thead>
-                        <tr>{columns.into_iter().enumerate().map(head).collect_view()}</tr>
+                        <tr>{move || columns.get().into_iter().map(|column| head(column, load, view)).collect_view()}</tr>
                     </thead>
                     <tbody>
-                        <For each=move || sorted.get() key=|row| (row.row.id, row.row.cells.clone(), row.row.precision.clone()) let:row>
-                            {move || table_row(&row.row)}
-                        </For>
+                        <For each=move || rows.get() key=Row::shown let:row>{one(row)}</For>
                     </tbody>
                 </table>
+                {move || is_empty.get().then(|| view! { <NoRow view/> })}
             </div>
         </section>
     }
 }
 
-const fn align(column: usize) -> &'static str {
+impl Row {
+    /// What a row is told from others by: all that it shows.
+    fn shown(&self) -> (CellId, Vec<String>, Vec<String>, Vec<String>) {
+        let columns = self.columns.iter().map(|column| column.key()).collect();
+        (self.id, self.texts.clone(), self.sure.clone(), columns)
+    }
+}
+
+fn head(column: Column, load: Load, view: RwSignal<TableView>) -> impl IntoView {
+    let order = move || view.with(|view| view.order);
+    let title = match column {
+        Column::Value(metric) | Column::HalfWidth(metric) | Column::Samples(metric) => metric.formula,
+        _ => "",
+    };
+    let press = move |_| view.update(|view| view.order = view.order.pressed(column));
+    view! {
+        <th scope="col" class=align(column) aria-sort=move || order().aria(column) data-col=column.key()>
+            <button type="button" title=title on:click=press>
+                {column.head(load)}
+                <span aria-hidden="true">{move || order().arrow(column)}</span>
+            </button>
+        </th>
+    }
+}
+
+const fn align(column: Column) -> &'static str {
     match column {
-        0 | 3 => "text",
-        4 => "strong",
+        Column::Phase | Column::Status => "text",
         _ => "",
     }
 }
 
-fn table_row(row: &TableRow) -> impl IntoView + use<> {
+fn table_row(row: &Row, address: &str) -> impl IntoView + use<> {
     let class = (row.id.phase == Phase::Decode).then_some("decode");
-    let cell = |(n, (text, precision)): (usize, (&String, &String))| {
-        let sure = (!precision.is_empty()).then(|| view! { <small class="sure">{precision.clone()}</small> });
-        view! { <td class=align(n) data-col=column_key(n)>{text.clone()}{sure}</td> }
+    let id = row.id.to_string();
+    let cell = |((column, text), sure): ((&Column, &String), &String)| {
+        let (text, key) = (text.clone(), column.key());
+        match column {
+            Column::Context => view! {
+                <th scope="row" data-col=key>
+                    <a href=address.to_owned() data-opens=id.clone() title="Look at it closely">{text}</a>
+                </th>
+            }
+            .into_any(),
+            column => {
+                let class = if key == "total_tok_s" { "strong" } else { align(*column) };
+                let sure = (!sure.is_empty()).then(|| view! { <small class="sure">{sure.clone()}</small> });
+                view! { <td class=class data-col=key>{text}{sure}</td> }.into_any()
+            }
+        }
     };
     view! {
-        <tr class=class data-cell=row.id.to_string()>
-            {row.cells.iter().zip(&row.precision).enumerate().map(cell).collect_view()}
+        <tr class=class data-cell=id.clone()>
+            {row.columns.iter().zip(&row.texts).zip(&row.sure).map(cell).collect_view()}
         </tr>
+    }
+}
+
+/// What is above the table: which rows, which columns, and the way to take them along.
+#[component]
+fn Tools(run: LiveRun, view: RwSignal<TableView>, rows: Memo<Vec<Row>>) -> impl IntoView {
+    let labels: RunLabels = expect_context();
+    let all = run.state.with_untracked(|state| state.cells.len());
+    let is_filtered = Memo::new(move |_| view.with(TableView::is_filtered));
+    let count = move || count_words(rows.with(Vec::len), all);
+    let download = move |_| {
+        run.state.with_untracked(|state| {
+            let (file, name) = view.with_untracked(|view| as_file(state, &labels.now_untracked(), view));
+            browser::save_as(&name, "text/csv", &file);
+        });
+    };
+    view! {
+        <div class="table-tools" role="search" aria-label="Rows and columns of the table">
+            <input
+                class="input find"
+                type="search"
+                dir="auto"
+                data-testid="find-rows"
+                aria-label="Search the rows"
+                placeholder="Search the rows…"
+                autocomplete="off"
+                spellcheck="false"
+                prop:value=move || view.with(|view| view.text.clone())
+                on:input=move |event: Event| view.update(|view| view.text = event_target_value(&event))
+            />
+            {Facet::ALL.map(|facet| view! { <Choose run view facet/> }).collect_view()}
+            {move || is_filtered.get().then(|| view! { <ShowAll view class="btn ghost"/> })}
+            <p class="count" role="status" data-testid="row-count">{count}</p>
+            <ColumnChoice view/>
+            <button type="button" class="btn" data-testid="table-csv" on:click=download>
+                {icon(Icon::Download)}
+                "Download CSV"
+            </button>
+        </div>
+    }
+}
+
+/// The table as it is shown, and a name for the file.
+fn as_file(state: &RunState, labels: &Labels, view: &TableView) -> (String, String) {
+    let file = csv::shown(state, &view.columns(), &view.cells(state));
+    (file, format!("{}-table.csv", export::file_stem(state, labels)))
+}
+
+fn count_words(shown: usize, all: usize) -> String {
+    let noun = if all == 1 { "row" } else { "rows" };
+    let count = |n: usize| format::count(Some(n as u64));
+    if shown == all { format!("{} {noun}", count(all)) } else { format!("{} of {} {noun}", count(shown), count(all)) }
+}
+
+#[component]
+fn Choose(run: LiveRun, view: RwSignal<TableView>, facet: Facet) -> impl IntoView {
+    let chosen = Memo::new(move |_| view.with(|view| view.chosen(facet).map(ToOwned::to_owned)));
+    let options = Memo::new(move |_| run.state.with(|state| facet.options(state, chosen.get().as_deref())));
+    // One value that all rows share is no choice.
+    let is_choice = Memo::new(move |_| options.with(Vec::len) > 1 || chosen.with(Option::is_some));
+    let label = facet.column().head(run.state.with_untracked(|state| state.plan.load()));
+    let option = move |value: String| {
+        let (own, words) = (value.clone(), value.clone());
+        let selected = move || chosen.with(|chosen| chosen.as_ref() == Some(&own));
+        view! { <option value=value prop:selected=selected>{words}</option> }
+    };
+    let choice = move || {
+        view! {
+            <label class="select">
+                {label.clone()}
+                <select
+                    data-testid=format!("rows-{}", facet.key())
+                    on:change=move |event| view.update(|view| view.choose(facet, event_target_value(&event)))
+                >
+                    <option value="" prop:selected=move || chosen.with(Option::is_none)>"All"</option>
+                    {move || options.get().into_iter().map(option).collect_view()}
+                </select>
+            </label>
+        }
+    };
+    move || is_choice.get().then(choice.clone())
+}
+
+#[component]
+fn ShowAll(view: RwSignal<TableView>, class: &'static str) -> impl IntoView {
+    let show = move |_| view.update(TableView::show_all_rows);
+    view! { <button type="button" class=class data-testid="all-rows" on:click=show>"Show all rows"</button> }
+}
+
+#[component]
+fn NoRow(view: RwSignal<TableView>) -> impl IntoView {
+    view! {
+        <div class="pad no-row" data-testid="no-row">
+            <p>"No row matches what is searched and chosen."</p>
+            <ShowAll view class="btn primary"/>
+        </div>
     }
 }
 
@@ -178,28 +274,27 @@ mod tests {
 
     use super::*;
 
-    fn check(order: Order, first: &str, last: &str) {
-        let mut rows = rows(&sample::reference());
-        sort(&mut rows, order);
-        let id = |row: Option<&Row>| row.map(|row| row.row.id.to_string());
-        assert_eq!((id(rows.first()).as_deref(), id(rows.last()).as_deref()), (Some(first), Some(last)));
+    #[test]
+    fn the_file_holds_what_the_table_shows() {
+        let state = sample::reference();
+        let get = |key: &str| match key {
+            "phase" => Some("Prefill".to_owned()),
+            "sort" => Some("-context".to_owned()),
+            "cols" => Some("ttft".to_owned()),
+            _ => None,
+        };
+        let view = TableView::read(get);
+        let (file, name) = as_file(&state, &Labels::default(), &view);
+        let lines: Vec<&str> = file.lines().collect();
+        assert_eq!(lines.first(), Some(&"Phase,Context,Requests at once,Status,TTFT"));
+        assert_eq!(lines.get(1), Some(&"Prefill,1024K,1,Valid,\"164,864 ms\""));
+        assert_eq!(lines.len(), 1 + rows(&state, &view).len());
+        assert_eq!(name, "speedmatrix-deepseek-v4-flash-dspark-on-h200-nvl-141gb-2-reference-table.csv");
     }
 
     #[test]
-    fn rows_sort_by_numbers_and_put_missing_ones_last() {
-        check(Order::default(), "prefill-8K-1", "decode-1019K-128");
-        check(Order { column: 4, direction: Direction::Descending }, "prefill-16K-1", "decode-1019K-1");
-        check(Order { column: 7, direction: Direction::Ascending }, "decode-32K-1", "prefill-1024K-1");
-        check(Order { column: 7, direction: Direction::Descending }, "decode-1019K-128", "prefill-1024K-1");
-        check(Order { column: 3, direction: Direction::Ascending }, "decode-1019K-2", "decode-1019K-64");
-    }
-
-    #[test]
-    fn a_second_press_turns_the_order() {
-        let once = Order::default().pressed(4);
-        assert_eq!(
-            (once.aria(4), once.pressed(4).aria(4), once.aria(0)),
-            (Some("ascending"), Some("descending"), None)
-        );
+    fn rows_are_counted_in_words() {
+        assert_eq!(count_words(1, 1), "1 row");
+        assert_eq!(count_words(2, 1_024), "2 of 1,024 rows");
     }
 }

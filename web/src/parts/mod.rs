@@ -2,6 +2,7 @@
 
 pub mod badge;
 pub mod cell;
+pub mod columns;
 pub mod copy;
 pub mod curves;
 pub mod decode;
@@ -9,6 +10,7 @@ pub mod export;
 pub mod facts;
 pub mod feasible;
 pub mod field;
+pub mod figure;
 pub mod found;
 pub mod icon;
 pub mod keys;

@@ -54,6 +54,11 @@ impl RunLabels {
         self.labels.with(|labels| labels.as_ref().map(|labels| labels.typed.clone()).unwrap_or_default())
     }
 
+    /// All of them, as far as they are known by now.
+    pub fn now_untracked(self) -> Labels {
+        self.labels.with_untracked(|labels| labels.clone().unwrap_or_default())
+    }
+
     /// The name that people gave the run, or its own title.
     pub fn name(self, state: &RunState) -> String {
         let given = self.labels.with(|labels| labels.as_ref().and_then(|labels| labels.title.clone()));

@@ -8,13 +8,17 @@ use speedmatrix_shared::{
     state::{Cell, CellState, RunState},
 };
 
+use super::figure::{Figure, Title};
 use crate::{
     chart::{
-        curve::{Curve, Point, Spec, Values, plot},
+        cell::with_unit,
+        curve::{Curve, Point, Spec, Values},
+        figure::Series,
         line::{Frame, Tick},
         scale::Range,
     },
     live::LiveRun,
+    opening::open_from,
     query::{self, RunView},
     shell::{Room, Shell},
 };
@@ -100,6 +104,7 @@ pub fn PrefillSection(
 #[component]
 fn Bars(run: LiveRun) -> impl IntoView {
     let bars = Memo::new(move |_| run.state.with(bars));
+    let open = open_from("prefill");
     let row = |bar: Bar| {
         let numbers = match bar.state {
             None => view! {
@@ -121,7 +126,7 @@ fn Bars(run: LiveRun) -> impl IntoView {
     };
     view! {
         <div class="panel">
-            <table class="bars" data-testid="prefill">
+            <table class="bars" data-testid="prefill" on:click=open>
                 <caption class="sr">"Prefill speed and time to first token by context length"</caption>
                 <thead>
                     <tr>
@@ -137,16 +142,17 @@ fn Bars(run: LiveRun) -> impl IntoView {
     }
 }
 
-fn curve(state: &RunState, key: &'static str) -> Curve {
+fn series(state: &RunState, key: &'static str) -> Vec<Series> {
     let point = |cell: &Cell| {
         let y = number(cell, key)?;
         let text = text(cell, key);
-        let title = format!("{}: {text}", cell.id.context);
+        let title = with_unit(metric::by_key(key)?, Some(y));
         Some(Point { x: cell.id.context.tokens() as f64, y, title, ringed: false, text })
     };
     let mut points: Vec<Point> = state.cells_of(Phase::Prefill).filter_map(point).collect();
+    points.sort_by(|a, b| a.x.total_cmp(&b.x));
     keep_telling_texts(&mut points);
-    Curve { label: String::new(), class: "kone", points, filled: key == "total_tok_s" }
+    vec![Series::bare(Curve { label: String::new(), class: "kone", points, filled: key == "total_tok_s" })]
 }
 
 /// Only the highest point and the last keep their text.
@@ -164,15 +170,17 @@ fn keep_telling_texts(points: &mut [Point]) {
 
 fn spec(state: &RunState, values: Values, room: Room) -> Spec {
     let tick = |cell: &Cell| Tick { value: cell.id.context.tokens() as f64, text: cell.id.context.to_string() };
+    let mut x_ticks: Vec<Tick> = state.cells_of(Phase::Prefill).map(tick).collect();
+    x_ticks.sort_by(|a, b| a.value.total_cmp(&b.value));
     let (describes, y_word) = match values {
         Values::Rate => ("Prompt tokens per second by context length", "prompt tok/s"),
         Values::Time => ("Cold time to first token by context length", "time to first token, cold"),
     };
     Spec {
-        describes: format!("{describes}; the values are in the table beside it"),
+        describes: describes.to_owned(),
         y_word,
         x_word: "",
-        x_ticks: state.cells_of(Phase::Prefill).map(tick).collect(),
+        x_ticks,
         values,
         frame: match room {
             Room::Narrow => Frame::new(360.0, 190.0, 12.0),
@@ -184,19 +192,22 @@ fn spec(state: &RunState, values: Values, room: Room) -> Spec {
 
 #[component]
 fn PrefillCurves(run: LiveRun) -> impl IntoView {
-    let rates = Memo::new(move |_| run.state.with(|state| curve(state, "total_tok_s")));
-    let times = Memo::new(move |_| run.state.with(|state| curve(state, "ttft")));
     let room = Shell::of_app().room;
-    let draw = move |values, curve: Memo<Curve>| {
-        move || {
-            let spec = run.state.with_untracked(|state| spec(state, values, room.get()));
-            curve.with(|curve| plot(&spec, std::slice::from_ref(curve)))
-        }
+    let chart = move |key: &'static str, words: &'static str, values: Values| {
+        let series = Memo::new(move |_| run.state.with(|state| series(state, key)));
+        let spec = Memo::new(move |_| run.state.with_untracked(|state| spec(state, values, room.get())));
+        let title = Title { key, words, place: "Context", place_text: context_text };
+        view! { <Figure title spec series/> }
     };
     view! {
-        <div class="panel chart">
-            {draw(Values::Rate, rates)}
-            {draw(Values::Time, times)}
+        <div class="panel stacked">
+            {chart("total_tok_s", "Prefill speed", Values::Rate)}
+            {chart("ttft", "Cold time to first token", Values::Time)}
         </div>
     }
+}
+
+/// A number of tokens as it stands at the axis.
+pub fn context_text(tokens: f64) -> String {
+    format::size(Some(tokens as u64))
 }

@@ -145,12 +145,13 @@ impl Dialog {
             return;
         }
         self.saving.set(Saving::Sent);
-        leptos::task::spawn_local_scoped_with_cancellation(async move {
+        // What was written is saved even if the dialog is closed meanwhile.
+        leptos::task::spawn_local(async move {
             match labels::save(&run, &patch).await {
                 Ok(labels) => {
                     self.list.relabelled(&run, labels);
                     self.list.said.set("Saved.".into());
-                    if let Some(place) = place.get_untracked() {
+                    if let Some(place) = place.try_get_untracked().flatten() {
                         place.close();
                     }
                 }
@@ -192,6 +193,64 @@ enum Keep {
     Theirs,
 }
 
+/// A field of one line.
+#[derive(Debug, Clone, Copy)]
+struct LineField {
+    label: Label,
+    words: &'static str,
+    hint: &'static str,
+    /// Stable name for tests.
+    testid: &'static str,
+    autocapitalize: &'static str,
+    text: fn(&Typed) -> &String,
+    text_mut: fn(&mut Typed) -> &mut String,
+}
+
+const NAME: LineField = LineField {
+    label: Label::Name,
+    words: "Name",
+    hint: "Leave it empty for the run's own title.",
+    testid: "edit-name",
+    autocapitalize: "sentences",
+    text: |typed| &typed.title,
+    text_mut: |typed| &mut typed.title,
+};
+
+const TAGS: LineField = LineField {
+    label: Label::Tags,
+    words: "Tags",
+    hint: "Words to find the run by, with commas between them.",
+    testid: "edit-tags-input",
+    autocapitalize: "off",
+    text: |typed| &typed.tags,
+    text_mut: |typed| &mut typed.tags,
+};
+
+#[component]
+fn Line(field: LineField, typed: RwSignal<Typed>, placeholder: String) -> impl IntoView {
+    let id = id_of(field.label);
+    let hint_id = format!("{id}-hint");
+    view! {
+        <div class="field">
+            <label for=id>{field.words}</label>
+            <input
+                class="input"
+                type="text"
+                dir="auto"
+                id=id
+                data-testid=field.testid
+                autocomplete="off"
+                autocapitalize=field.autocapitalize
+                placeholder=placeholder
+                aria-describedby=hint_id.clone()
+                prop:value=move || typed.with(|typed| (field.text)(typed).clone())
+                on:input=move |event: Event| typed.update(|typed| *(field.text_mut)(typed) = event_target_value(&event))
+            />
+            <p class="hint" id=hint_id>{field.hint}</p>
+        </div>
+    }
+}
+
 #[component]
 fn Fields(dialog: Dialog, own_title: String, place: NodeRef<html::Dialog>) -> impl IntoView {
     let Dialog { typed, saving, .. } = dialog;
@@ -202,40 +261,9 @@ fn Fields(dialog: Dialog, own_title: String, place: NodeRef<html::Dialog>) -> im
     let sent = move || saving.with(|saving| *saving == Saving::Sent);
     view! {
         <form class="edit-form" on:submit=submit>
-            <div class="field">
-                <label for=id_of(Label::Name)>"Name"</label>
-                <input
-                    class="input"
-                    type="text"
-                    dir="auto"
-                    id=id_of(Label::Name)
-                    data-testid="edit-name"
-                    autocomplete="off"
-                    placeholder=own_title
-                    aria-describedby="edit-name-hint"
-                    prop:value=move || typed.with(|typed| typed.title.clone())
-                    on:input=move |event: Event| typed.update(|typed| typed.title = event_target_value(&event))
-                />
-                <p class="hint" id="edit-name-hint">"Leave it empty for the run's own title."</p>
-            </div>
-            <div class="field">
-                <label for=id_of(Label::Tags)>"Tags"</label>
-                <input
-                    class="input"
-                    type="text"
-                    dir="auto"
-                    id=id_of(Label::Tags)
-                    data-testid="edit-tags-input"
-                    autocomplete="off"
-                    autocapitalize="off"
-                    placeholder="driver 570, night"
-                    aria-describedby="edit-tags-hint"
-                    prop:value=move || typed.with(|typed| typed.tags.clone())
-                    on:input=move |event: Event| typed.update(|typed| typed.tags = event_target_value(&event))
-                />
-                <p class="hint" id="edit-tags-hint">"Words to find the run by, with commas between them."</p>
-                <Offered dialog/>
-            </div>
+            <Line field=NAME typed placeholder=own_title/>
+            <Line field=TAGS typed placeholder="driver 570, night".to_owned()/>
+            <Offered dialog/>
             <div class="field">
                 <label for=id_of(Label::Notes)>"Notes"</label>
                 <textarea

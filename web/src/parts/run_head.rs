@@ -44,7 +44,7 @@ pub fn RunHead(
         </p>
         <div class="head">
             <div>
-                <h1 data-testid="title"><bdi>{move || title.get()}</bdi></h1>
+                <h1 data-testid="title"><bdi title=move || title.get()>{move || title.get()}</bdi></h1>
                 <p class="sub">
                     <b>{move || engine.get()}</b>
                     {move || engine.with(|engine| !engine.is_empty()).then(|| view! { <br/> })}

@@ -18,7 +18,7 @@ use leptos::{
 };
 use leptos_router::{
     NavigateOptions,
-    hooks::{use_navigate, use_query_map},
+    hooks::{use_location, use_navigate, use_query_map},
 };
 use speedmatrix_shared::{
     api,
@@ -69,18 +69,21 @@ pub fn title(id: CellId, load: Load) -> String {
 struct Paths {
     run: StoredValue<RunId>,
     view: Memo<RunView>,
+    search: Memo<String>,
     go: UnsyncCallback<String>,
 }
 
 impl Paths {
     fn open(&self, cell: CellId, zoom: Option<Zoom>) {
         let view = self.view.get_untracked();
-        self.go.run(self.run.with_value(|run| query::cell_address(run, cell, view, zoom)));
+        let address = self.run.with_value(|run| query::cell_address(run, cell, view, zoom));
+        self.go.run(query::kept(&address, &self.search.get_untracked()));
     }
 
     fn close(&self) {
         let view = self.view.get_untracked();
-        self.go.run(self.run.with_value(|run| format!("/runs/{run}{}", view.query())));
+        let address = self.run.with_value(|run| format!("/runs/{run}{}", view.query()));
+        self.go.run(query::kept(&address, &self.search.get_untracked()));
     }
 }
 
@@ -99,6 +102,7 @@ pub fn CellSheet(
     let paths = Paths {
         run: StoredValue::new(run.state.with_untracked(|state| state.id.clone())),
         view,
+        search: use_location().search,
         go: UnsyncCallback::new(move |address: String| navigate(&address, options())),
     };
     let cells: StoredValue<Vec<CellId>> =

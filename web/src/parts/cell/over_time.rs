@@ -176,7 +176,8 @@ pub fn OverTime(
         }
     };
     let heads = ["From", "To", "tok/s", "In flight", "Decoding"];
-    let heads = heads.into_iter().chain(told_columns(&detail).map(|column| column.head)).collect();
+    let heads = heads.into_iter().chain(told_columns(&detail).map(|column| column.head));
+    let heads: Vec<String> = heads.map(str::to_owned).collect();
     let rows = move || table_rows(&detail, axis.shown());
     view! {
         <section class="part" aria-labelledby="over-time-title" data-testid="over-time">
@@ -198,7 +199,7 @@ pub fn OverTime(
             <p class="sr" aria-live="polite">{move || spoken.get()}</p>
             <AsTable
                 caption="Token rate and requests over the shown time"
-                columns=heads
+                columns=UnsyncCallback::new(move |()| heads.clone())
                 rows=UnsyncCallback::new(move |()| rows())
                 testid="over-time-table"
             />

@@ -68,7 +68,7 @@ fn One(spread: Distribution, shape: RwSignal<Shape>) -> impl IntoView {
             {move || spread.with_value(|spread| histogram::draw(spread, shape.get(), frame_for(room.get())))}
             <AsTable
                 caption=title
-                columns=vec!["From", "To", counted, "Share up to here"]
+                columns=UnsyncCallback::new(move |()| ["From", "To", counted, "Share up to here"].map(String::from).to_vec())
                 rows=UnsyncCallback::new(move |()| spread.with_value(histogram::rows))
                 testid="spread-table"
             />

@@ -8,19 +8,18 @@ pub fn AsTable(
     /// What the table holds.
     caption: &'static str,
     /// Heads of its columns.
-    columns: Vec<&'static str>,
+    columns: UnsyncCallback<(), Vec<String>>,
     /// Its rows.
     rows: UnsyncCallback<(), Vec<Vec<String>>>,
     /// Stable name for tests.
     testid: &'static str,
 ) -> impl IntoView {
     let open = RwSignal::new(false);
-    let columns = StoredValue::new(columns);
     let table = move || {
         open.get().then(|| {
             let row = |row: Vec<String>| view! { <tr>{row.into_iter().map(|text| view! { <td>{text}</td> }).collect_view()}</tr> };
             let rows: Vec<_> = rows.run(()).into_iter().map(row).collect();
-            let heads = columns.get_value().into_iter().map(|name| view! { <th scope="col">{name}</th> }).collect_view();
+            let heads = columns.run(()).into_iter().map(|name| view! { <th scope="col">{name}</th> }).collect_view();
             view! {
                 <div class="table-scroll low" tabindex="0" role="region" aria-label=caption>
                     <table class="table" data-testid=testid>
