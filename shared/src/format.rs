@@ -108,6 +108,19 @@ pub fn percent(share: Option<f64>) -> String {
     or_missing(share, |v| format!("{} %", short(v * 100.0)))
 }
 
+/// A change as a share of what was there before, with its sign: `+8.4 %`, `−0.5 %`, `0.0 %`.
+pub fn change(share: Option<f64>) -> String {
+    or_missing(share, |v| {
+        let digits = grouped(v.abs() * 100.0, 1);
+        let sign = match v {
+            _ if digits == "0.0" => "",
+            ..0.0 => "−",
+            _ => "+",
+        };
+        format!("{sign}{digits} %")
+    })
+}
+
 /// A number of tokens as a label: `8K`.
 pub fn size(tokens: Option<u64>) -> String {
     tokens.map_or_else(|| MISSING.to_owned(), size_label)
@@ -273,6 +286,10 @@ mod tests {
         check(count(Some(112_385)), "112,385");
         check(count(Some(0)), "0");
         check(whole(Some(1_000_000.0)), "1,000,000");
+        check(change(Some(0.084)), "+8.4 %");
+        check(change(Some(-0.012_5)), "−1.2 %");
+        check(change(Some(-0.000_1)), "0.0 %");
+        check(change(Some(f64::INFINITY)), "—");
         check(decimal1(Some(73.4)), "73.4");
         check(decimal1(Some(-0.04)), "0.0");
         check(decimal1(Some(-1_234.56)), "-1,234.6");

@@ -3,6 +3,7 @@
 //! same in the agent, the command line, the browser and the tests.
 
 pub mod api;
+pub mod compare;
 pub mod detail;
 pub mod event;
 pub mod export;

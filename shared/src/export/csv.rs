@@ -84,7 +84,7 @@ fn numbers(state: &RunState, cell: &Cell, metric: &Metric, cells: &mut Vec<Strin
 
 /// A text cell: an apostrophe before what a spreadsheet would run as a formula (OWASP, "CSV injection"),
 /// quotes where RFC 4180 wants them.
-fn text(value: &str) -> String {
+pub(crate) fn text(value: &str) -> String {
     let guard = if value.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     let guarded = format!("{guard}{value}");
     if guarded.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", guarded.replace('"', "\"\"")) } else { guarded }

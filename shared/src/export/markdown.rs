@@ -69,7 +69,7 @@ fn measurements(state: &RunState) -> String {
 }
 
 /// Text of a server or a user on one line, without any meaning to Markdown or HTML.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Real prompt tokens may differ by this share.
-const PROMPT_TOLERANCE: f64 = 0.02;
+pub const PROMPT_TOLERANCE: f64 = 0.02;
 
 /// What was asked of a cell, as far as it bears on its numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]

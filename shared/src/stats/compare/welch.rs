@@ -115,7 +115,9 @@ impl Scatter {
             1.0
         };
         let smallest_seen = smallest_seen(standard_error, freedom)?;
-        interval.high.is_finite().then_some(Self { interval, p: p.min(1.0), smallest_seen })
+        // An end that no number can hold says as little on one side of 1 as on the other.
+        let is_told = interval.high.is_finite() && interval.low > 0.0 && smallest_seen.is_finite();
+        is_told.then_some(Self { interval, p: p.min(1.0), smallest_seen })
     }
 }
 
