@@ -31,7 +31,7 @@ const COLOURS: &str = "web/style/tokens.css";
 const COLOUR_FUNCTIONS: [&str; 5] = ["rgb(", "rgba(", "hsl(", "hsla(", "oklch("];
 /// What `shared` may use, as it must stay pure and small in the browser.
 const SHARED_MANIFEST: &str = "shared/Cargo.toml";
-const SHARED_MAY_USE: [&str; 5] = ["miniz_oxide", "serde", "serde_json", "statrs", "thiserror"];
+const SHARED_MAY_USE: [&str; 6] = ["miniz_oxide", "serde", "serde_json", "shlex", "statrs", "thiserror"];
 
 /// Checks every file that git knows or would add; an error lists all that is wrong.
 pub(crate) fn repository() -> Result {

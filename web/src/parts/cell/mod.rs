@@ -6,6 +6,7 @@ pub mod numbers;
 pub mod over_time;
 pub mod spread;
 pub mod table;
+mod time_table;
 pub mod verdict;
 pub mod waterfall;
 pub mod way;
