@@ -23,7 +23,6 @@ use crate::{
         timeline::{Chart, Line, Values, frame_for, overlay, stage_words},
     },
     shell::{Room, Shell},
-    zoom::Zoom,
 };
 
 /// Values of equal blocks, each at the middle of its block.
@@ -296,6 +295,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::zoom::Zoom;
 
     fn detail() -> CellDetail {
         let values: Vec<f64> = (0..100).map(f64::from).collect();
