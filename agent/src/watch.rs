@@ -4,18 +4,26 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use speedmatrix_shared::{
-    api::{PROTOCOL, RunSummary, ServerMessage, path},
+    api::{ENTER_MARK, PROTOCOL, RunSummary, ServerMessage, path},
     id::RunId,
     plan::{TargetUrl, draft::parse_target},
 };
 use tokio::time::timeout;
-use tokio_tungstenite::{connect_async, tungstenite::Message};
+use tokio_tungstenite::{
+    connect_async,
+    tungstenite::{
+        self, Message,
+        client::IntoClientRequest as _,
+        http::{HeaderValue, header},
+    },
+};
 
 use crate::{
     client::{
         Target,
         http::{AskError, Http},
     },
+    secret::Secret,
     terminal::{LiveTable, Terminal},
 };
 
@@ -42,6 +50,14 @@ pub enum WatchError {
         url: String,
         /// HTTP status.
         status: u16,
+    },
+    /// It does not know who asks.
+    #[error(
+        "the agent at {url} asks for a token: give the link that its operator gave you, or its token by --token-env"
+    )]
+    Token {
+        /// The agent.
+        url: String,
     },
     /// It has no run.
     #[error("the agent at {url} has no run yet: start one there")]
@@ -72,15 +88,19 @@ pub enum WatchError {
     Output(#[from] std::io::Error),
 }
 
-/// An agent and, if it was named, one of its runs.
-#[derive(Debug, PartialEq, Eq)]
+/// An agent and, if they were named, one of its runs and the token of a link.
+#[derive(Debug)]
 struct Watched {
     agent: TargetUrl,
     run: Option<RunId>,
+    token: Option<Secret>,
 }
 
-/// Reads the address of an agent, of a run's page or of a run's path in the interface.
+/// Reads the address of an agent, of a run's page or of a run's path in the interface; also as a link that lets in.
 fn read_address(text: &str) -> Result<Watched, WatchError> {
+    let (text, token) = text
+        .split_once('#')
+        .map_or((text, None), |(text, mark)| (text, mark.strip_prefix(ENTER_MARK).and_then(Secret::new)));
     let (agent, run) = match text.split_once("/runs/") {
         Some((agent, rest)) => {
             let id = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -95,12 +115,14 @@ fn read_address(text: &str) -> Result<Watched, WatchError> {
         let words = "an agent is watched over http: forward its port, for example with ssh -L, and watch that";
         return Err(WatchError::Address(words.into()));
     }
-    Ok(Watched { agent, run })
+    Ok(Watched { agent, run, token })
 }
 
-/// Prints a run until it is over. A lost connection is tried again for a minute.
-pub async fn watch(url: &str, terminal: &mut Terminal) -> Result<(), WatchError> {
-    let Watched { agent, run } = read_address(url)?;
+/// Prints a run until it is over. A lost connection is tried again for a minute. An agent that asks for a token gets
+/// `token`, or that of the address, if it is a link.
+pub async fn watch(url: &str, token: Option<Secret>, terminal: &mut Terminal) -> Result<(), WatchError> {
+    let Watched { agent, run, token: of_link } = read_address(url)?;
+    let agent = Target { url: agent, key: token.or(of_link) };
     let run = match run {
         Some(run) => run,
         None => latest_run(&agent).await?,
@@ -120,11 +142,12 @@ pub async fn watch(url: &str, terminal: &mut Terminal) -> Result<(), WatchError>
 }
 
 /// The run that is being measured, else the newest one.
-async fn latest_run(agent: &TargetUrl) -> Result<RunId, WatchError> {
-    let url = agent.as_str().to_owned();
-    let answer = Http::new(&Target { url: agent.clone(), key: None })?.get(path::RUNS).await?;
+async fn latest_run(agent: &Target) -> Result<RunId, WatchError> {
+    let url = agent.url.as_str().to_owned();
+    let answer = Http::new(agent)?.get(path::RUNS).await?;
     let runs: Vec<RunSummary> = match (answer.status, serde_json::from_str(&answer.body)) {
         (200, Ok(runs)) => runs,
+        (401, _) => return Err(WatchError::Token { url }),
         (status, _) => return Err(WatchError::NoAgent { url, status }),
     };
     // The sample is in every list, and nothing happens in it.
@@ -133,17 +156,21 @@ async fn latest_run(agent: &TargetUrl) -> Result<RunId, WatchError> {
 }
 
 /// Prints what one connection tells; `Ok` once the run is over.
-async fn listen(
-    agent: &TargetUrl,
-    run: &RunId,
-    table: &mut LiveTable,
-    terminal: &mut Terminal,
-) -> Result<(), WatchError> {
-    let failed = |reason: String| WatchError::Socket { url: agent.as_str().to_owned(), run: run.clone(), reason };
-    let address = format!("{}{}", agent.as_str().replacen("http", "ws", 1), path::of(path::LIVE, run));
-    let connected = timeout(CONNECT_LIMIT, connect_async(address)).await;
-    let (mut socket, _) =
-        connected.map_err(|_elapsed| failed("no answer in time".into()))?.map_err(|e| failed(e.to_string()))?;
+async fn listen(agent: &Target, run: &RunId, table: &mut LiveTable, terminal: &mut Terminal) -> Result<(), WatchError> {
+    let url = agent.url.as_str();
+    let failed = |reason: String| WatchError::Socket { url: url.to_owned(), run: run.clone(), reason };
+    let address = format!("{}{}", url.replacen("http", "ws", 1), path::of(path::LIVE, run));
+    let mut request = address.into_client_request().map_err(|e| failed(e.to_string()))?;
+    if let Some(token) = &agent.key {
+        let value = HeaderValue::from_str(&format!("Bearer {}", token.expose()));
+        request.headers_mut().insert(header::AUTHORIZATION, value.map_err(|e| failed(e.to_string()))?);
+    }
+    let connected = timeout(CONNECT_LIMIT, connect_async(request)).await;
+    let connected = connected.map_err(|_elapsed| failed("no answer in time".into()))?;
+    let (mut socket, _) = connected.map_err(|error| match error {
+        tungstenite::Error::Http(answer) if answer.status() == 401 => WatchError::Token { url: url.to_owned() },
+        error => failed(error.to_string()),
+    })?;
     while !table.is_over() {
         let next = timeout(SILENCE_LIMIT, socket.next()).await.map_err(|_elapsed| failed("silence".into()))?;
         let text = match next {
@@ -154,7 +181,7 @@ async fn listen(
         };
         match serde_json::from_str(&text).map_err(|e| failed(e.to_string()))? {
             ServerMessage::Hello { protocol, .. } if protocol != PROTOCOL => {
-                return Err(WatchError::Protocol { url: agent.as_str().to_owned(), theirs: protocol });
+                return Err(WatchError::Protocol { url: url.to_owned(), theirs: protocol });
             }
             message => table.take(message, terminal)?,
         }
@@ -177,6 +204,8 @@ mod tests {
         check("http://gpu:7878/runs/018f-a?m=ttft", "http://gpu:7878", Some("018f-a"));
         check("http://gpu:7878/api/v1/runs/reference/live", "http://gpu:7878", Some("reference"));
         check("http://gpu/base/runs/a#x", "http://gpu/base", Some("a"));
+        let link = read_address("http://gpu:7878/runs/a#enter=abc").unwrap();
+        assert_eq!(link.token.as_ref().map(Secret::expose), Some("abc"));
         for wrong in ["", "ftp://gpu", "https://gpu:7878", "http://gpu/runs/A B"] {
             assert!(read_address(wrong).is_err(), "{wrong}");
         }

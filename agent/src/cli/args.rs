@@ -275,9 +275,12 @@ pub(super) struct SimArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct WatchArgs {
-    /// Address of the agent, or of one of its runs
+    /// Address of the agent, or of one of its runs; also the link that its operator gave you
     #[arg(value_name = "URL")]
     pub(super) url: String,
+    /// Environment variable that holds the token of a link
+    #[arg(long, value_name = "VAR")]
+    pub(super) token_env: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -24,7 +24,7 @@ pub(super) async fn run(mut args: RunArgs, terminal: &mut Terminal) -> Result<Ex
     let draft = args.over(file);
     // Before the store is made: a plan that can't run leaves nothing behind.
     drop(RunPlan::try_from(draft.clone())?);
-    let key = key_from(args.api_key_env.as_deref())?;
+    let key = key_from("--api-key-env", args.api_key_env.as_deref())?;
     let store = Store::open(&args.store.path()?, Access::Measure).await?;
     let runs = Runs::new(store.clone());
     let id = runs.start(draft, key).await?;

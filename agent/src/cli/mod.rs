@@ -23,7 +23,7 @@ use crate::{
     terminal::Terminal,
     watch::{self, WatchError},
 };
-use args::{Arguments, Command};
+use args::{Arguments, Command, WatchArgs};
 
 /// How the program ends: the numbers of `--help`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +110,12 @@ impl CliError {
     }
 }
 
+async fn watched(args: WatchArgs, terminal: &mut Terminal) -> Result<Exit, CliError> {
+    let token = target::key_from("--token-env", args.token_env.as_deref())?;
+    watch::watch(&args.url, token, terminal).await?;
+    Ok(Exit::Done)
+}
+
 /// A command that was understood.
 #[derive(Debug)]
 pub struct Wanted(Command);
@@ -139,7 +145,7 @@ pub async fn carry_out(wanted: Wanted, terminal: &mut Terminal) -> Exit {
         Command::Run(args) => measure::run(*args, terminal).await,
         Command::Sim(args) => target::simulate(args, terminal).await,
         Command::Probe(args) => target::probe_one(args, terminal).await,
-        Command::Watch(args) => watch::watch(&args.url, terminal).await.map(|()| Exit::Done).map_err(CliError::from),
+        Command::Watch(args) => watched(args, terminal).await,
         Command::Runs(args) => read::list(args, terminal).await,
         Command::Export(args) => read::export(args, terminal).await,
         Command::Link(args) => link::link(args, terminal).await,

@@ -52,16 +52,16 @@ pub(super) async fn start(config: SimConfig, listen: SocketAddr) -> Result<SimTh
 }
 
 /// The key that an environment variable holds.
-pub(super) fn key_from(variable: Option<&str>) -> Result<Option<Secret>, CliError> {
+pub(super) fn key_from(flag: &str, variable: Option<&str>) -> Result<Option<Secret>, CliError> {
     let Some(variable) = variable else { return Ok(None) };
-    let wrong = |what| CliError::Usage(format!("--api-key-env: the variable {variable} {what}"));
+    let wrong = |what| CliError::Usage(format!("{flag}: the variable {variable} {what}"));
     let text = env::var(variable).map_err(|_not_set_or_no_text| wrong("is not set to a text"))?;
     Secret::new(&text).map(Some).ok_or_else(|| wrong("is empty"))
 }
 
 pub(super) async fn probe_one(args: ProbeArgs, terminal: &mut Terminal) -> Result<Exit, CliError> {
     let url = parse_target(&args.url).map_err(CliError::Usage)?;
-    let target = Target { url, key: key_from(args.api_key_env.as_deref())? };
+    let target = Target { url, key: key_from("--api-key-env", args.api_key_env.as_deref())? };
     let facts = look(&target, args.model.as_deref()).await?.facts;
     for (name, value) in lines(&facts) {
         terminal.line(&format!("{name:<12} {value}"))?;

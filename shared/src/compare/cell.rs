@@ -91,6 +91,7 @@ impl CellVerdict {
     }
 
     /// What the verdict is with the sides swapped.
+    #[must_use]
     pub const fn swapped(self) -> Self {
         match self {
             Self::Faster => Self::Slower,

@@ -1,6 +1,6 @@
 //! Curves as drawings: a logarithmic axis with marks at the measured points, and labels at the lines.
 
-use super::escape;
+use super::{concat, escape};
 use crate::{
     format,
     id::Phase,
@@ -62,9 +62,10 @@ fn prefill(state: &RunState, key: &str, words: &Words, values: Values) -> String
     let Some(metric) = metric::by_key(key) else { return String::new() };
     let mut cells: Vec<&Cell> = state.cells_of(Phase::Prefill).collect();
     cells.sort_by_key(|cell| cell.id);
-    let marks = cells.iter().map(|cell| (cell.id.context.tokens() as f64, cell.id.context.to_string())).collect();
+    let marks: Vec<Mark> =
+        cells.iter().map(|cell| (cell.id.context.tokens() as f64, cell.id.context.to_string())).collect();
     let points = cells.iter().filter_map(|cell| point(cell, metric, cell.id.context.tokens() as f64)).collect();
-    draw(words, values, marks, &[Line { label: String::new(), points }])
+    draw(words, values, &marks, &[Line { label: String::new(), points }])
 }
 
 /// The decode matrix over requests at once: what all get, what one gets, how long the first and the next tokens take.
@@ -78,8 +79,9 @@ pub(super) fn decode(state: &RunState) -> String {
         return String::new();
     }
     let chart = |title, key, values| {
-        let marks = state.plan.concurrency().iter().map(|level| (f64::from(level.get()), level.to_string())).collect();
-        metric::by_key(key).map(|metric| draw(&Words { title, across }, values, marks, &lines(state, metric)))
+        let marks: Vec<Mark> =
+            state.plan.concurrency().iter().map(|level| (f64::from(level.get()), level.to_string())).collect();
+        metric::by_key(key).map(|metric| draw(&Words { title, across }, values, &marks, &lines(state, metric)))
     };
     let charts = [
         chart("Total tokens per second", "total_tok_s", Values::Rate),
@@ -106,15 +108,15 @@ fn point(cell: &Cell, metric: &Metric, x: f64) -> Option<Point> {
     Some(Point { x, y: (metric.get)(result)?, half })
 }
 
-fn draw(words: &Words, values: Values, marks: Vec<Mark>, lines: &[Line]) -> String {
+fn draw(words: &Words, values: Values, marks: &[Mark], lines: &[Line]) -> String {
     let points = || lines.iter().flat_map(|line| &line.points);
     let x = Range::of(points().map(|point| point.x).chain(marks.iter().map(|mark| mark.0)));
     let ends = points().flat_map(|point| [point.y - point.half.unwrap_or(0.0), point.y + point.half.unwrap_or(0.0)]);
     let (Some(x), Some(y), true) = (x, Range::of(ends), points().next().is_some()) else { return String::new() };
     let x = Axis::new(x, [LEFT, RIGHT], Kind::Log);
     let (y, y_marks) = value_axis(y, values);
-    let body: String = lines.iter().enumerate().map(|(n, line)| curve(line, class(n, lines.len()), x, y)).collect();
-    let (grid, labels) = (grid(x, y, &marks, &y_marks), labels(lines, x, y));
+    let body: String = lines.iter().enumerate().map(|(n, line)| curve(line, &class(n, lines.len()), x, y)).collect();
+    let (grid, labels) = (grid(x, y, marks, &y_marks), labels(lines, x, y));
     let (title, across) = (escape(words.title), escape(words.across));
     format!(
         "<figure class=\"panel\"><figcaption><b>{title}</b> by {across}</figcaption>\n<svg viewBox=\"0 0 {WIDTH} \
@@ -175,7 +177,7 @@ fn grid(x: Axis, y: Axis, x_marks: &[Mark], y_marks: &[Mark]) -> String {
     rows + &x_marks.iter().map(column).collect::<String>()
 }
 
-fn curve(line: &Line, class: String, x: Axis, y: Axis) -> String {
+fn curve(line: &Line, class: &str, x: Axis, y: Axis) -> String {
     let known: Vec<(f64, f64, f64)> =
         line.points.iter().filter_map(|point| Some((point.x, point.y, point.half?))).collect();
     let band = if known.len() > 1 {
@@ -186,8 +188,7 @@ fn curve(line: &Line, class: String, x: Axis, y: Axis) -> String {
         String::new()
     };
     let places: Vec<(f64, f64)> = line.points.iter().map(|point| (x.at(point.x), y.at(point.y))).collect();
-    let dots: String =
-        places.iter().map(|(cx, cy)| format!("<circle cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"3\"/>")).collect();
+    let dots = concat(places.iter().map(|(cx, cy)| format!("<circle cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"3\"/>")));
     let drawn = path(places.iter().copied().map(Some));
     format!("<g class=\"{class}\">{band}<path class=\"line\" d=\"{drawn}\"/>{dots}</g>")
 }

@@ -1,6 +1,6 @@
 //! The decode matrix as a table whose cells have the colours of the app.
 
-use super::escape;
+use super::{concat, escape};
 use crate::{
     format,
     id::{CellId, Phase},
@@ -19,10 +19,12 @@ pub(super) fn render(state: &RunState) -> String {
     }
     let range = Range::of(state.cells_of(Phase::Decode).filter_map(|cell| number(cell, total)));
     let levels = state.plan.concurrency();
-    let heads: String = levels.iter().map(|level| format!("<th scope=\"col\">{level}</th>")).collect();
+    let heads = concat(levels.iter().map(|level| format!("<th scope=\"col\">{level}</th>")));
     let mut rows = String::new();
     for &context in state.plan.contexts() {
-        rows.push_str(&format!("<tr><th scope=\"row\">{context}</th>"));
+        rows += "<tr><th scope=\"row\">";
+        rows += &context.to_string();
+        rows += "</th>";
         for &concurrency in levels {
             let cell = state.cell(CellId { phase: Phase::Decode, context, concurrency });
             rows.push_str(

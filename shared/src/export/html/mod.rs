@@ -97,7 +97,7 @@ fn head(state: &RunState, title: &str) -> String {
     let lines =
         [foreign(&engine), escape(&facts::subtitle(state)), escape(&origin_words(state)), escape(&ending(state))];
     let lines = lines.into_iter().filter(|line| !line.is_empty() && line != "<bdi></bdi>");
-    let lines: String = lines.map(|line| format!("<p class=\"say\">{line}</p>\n")).collect();
+    let lines = concat(lines.map(|line| format!("<p class=\"say\">{line}</p>\n")));
     format!("<header>\n<h1>{}</h1>\n{lines}</header>\n", foreign(title))
 }
 
@@ -128,8 +128,7 @@ fn kpis(kpis: &[Kpi]) -> String {
 }
 
 fn findings(state: &RunState) -> String {
-    let items: String =
-        run_findings(state).iter().map(|finding| format!("<li>{}</li>\n", escape(&finding.text))).collect();
+    let items = concat(run_findings(state).iter().map(|finding| format!("<li>{}</li>\n", escape(&finding.text))));
     let list = if items.is_empty() { items } else { format!("<ul class=\"findings\">\n{items}</ul>\n") };
     section("findings", "What to know before you read the numbers", "", &list)
 }
@@ -170,15 +169,20 @@ fn charts(state: &RunState) -> String {
     section("charts", "Charts", "One line per context length; bands are 95 % intervals", &body)
 }
 
+/// Parts of a page, one after the other.
+fn concat<T: AsRef<str>>(parts: impl IntoIterator<Item = T>) -> String {
+    parts.into_iter().fold(String::new(), |text, part| text + part.as_ref())
+}
+
 fn measurements(state: &RunState) -> String {
     let table = table(state);
-    let heads: String = table.columns.iter().map(|name| format!("<th scope=\"col\">{}</th>", escape(name))).collect();
+    let heads = concat(table.columns.iter().map(|name| format!("<th scope=\"col\">{}</th>", escape(name))));
     let mut rows = String::new();
     for row in &table.rows {
         rows.push_str("<tr>");
         for (text, sure) in row.cells.iter().zip(&row.precision) {
             let sure = if sure.is_empty() { String::new() } else { format!("<small>{}</small>", escape(sure)) };
-            rows.push_str(&format!("<td>{}{sure}</td>", escape(text)));
+            rows += &concat(["<td>", &escape(text), &sure, "</td>"]);
         }
         rows.push_str("</tr>\n");
     }
@@ -195,7 +199,7 @@ fn notes(labels: &Labels) -> String {
     } else {
         format!("<p class=\"own\" dir=\"auto\">{}</p>\n", escape(&labels.notes))
     };
-    let fixed: String = REPORT_NOTES.iter().map(|note| format!("<p>{}</p>\n", escape(note))).collect();
+    let fixed = concat(REPORT_NOTES.iter().map(|note| format!("<p>{}</p>\n", escape(note))));
     section("notes", "Notes", "", &(own + &fixed))
 }
 
