@@ -8,6 +8,8 @@ mod cells;
 #[cfg(test)]
 mod cli;
 #[cfg(test)]
+mod compare;
+#[cfg(test)]
 mod engines;
 #[cfg(test)]
 mod host;
