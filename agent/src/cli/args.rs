@@ -3,7 +3,11 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
-use speedmatrix_shared::{export::ExportFormat, plan::PlanDraft};
+use speedmatrix_shared::{
+    compare::{Ranked, export::ComparisonFormat, gate::IfInconclusive},
+    export::ExportFormat,
+    plan::PlanDraft,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -19,6 +23,15 @@ Exit status:
   64  the arguments can't be followed
   69  the target can't be reached
   74  the store, a file or a port can't be had";
+
+const GATE_STATUS: &str = "\
+Exit status:
+  0   no cell is slower
+  1   at least one cell is slower, proven over repeats
+  2   the data can't tell
+  3   a cell of the baseline can't be compared, or a file is no run
+  64  the arguments can't be followed
+  74  the store or a file can't be had";
 
 /// Measures how fast a served language model is, over context length and requests at once.
 ///
@@ -75,13 +88,27 @@ pub(super) enum Command {
     ///
     /// The link is the only line of its output and is shown once. It works beside an agent, and at once.
     Link(LinkArgs),
+    /// Compare two runs, cell by cell
+    ///
+    /// Every ratio is B ÷ A. It works beside an agent and changes nothing.
+    Compare(CompareArgs),
+    /// Let a run pass unless it is slower than a baseline
+    ///
+    /// For builds: the answer is the exit status. Only differences between repeats prove anything, so measure both runs
+    /// with --repeats 3 or more.
+    #[command(after_help = GATE_STATUS)]
+    Gate(GateArgs),
+    /// How many repeats see a change of a given size
+    ///
+    /// From how much the repeats of stored runs scatter.
+    PlanRepeats(PlanRepeatsArgs),
     /// Look at a server without measuring it
     ///
     /// Says what answers there: engine, version, model and limits.
     Probe(ProbeArgs),
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct StoreArgs {
     /// File that keeps the runs [default: runs.sqlite3 in the user's data folder]
     #[arg(long, value_name = "PATH")]
@@ -317,6 +344,79 @@ pub(super) struct ReanalyseArgs {
     pub(super) save: bool,
     #[command(flatten)]
     pub(super) store: StoreArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CompareArgs {
+    /// The base: a run's id, or the path of a run's file
+    #[arg(value_name = "A")]
+    pub(super) a: String,
+    /// What is judged: a run's id, or the path of a run's file
+    #[arg(value_name = "B")]
+    pub(super) b: String,
+    /// Number to compare, as docs/METRICS.md has its key
+    #[arg(long, value_name = "KEY", default_value = "total_tok_s")]
+    pub(super) metric: Ranked,
+    /// A change within this is no difference, percent
+    #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = share)]
+    pub(super) margin: f64,
+    /// md (Markdown), csv, json or junit
+    #[arg(long, value_name = "FORMAT", default_value = "md")]
+    pub(super) format: ComparisonFormat,
+    /// File to write; one that exists is replaced [default: the terminal]
+    #[arg(long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) store: StoreArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct GateArgs {
+    /// What the run is held against: a run's id, or the path of a run's file
+    #[arg(long, value_name = "A")]
+    pub(super) baseline: String,
+    /// What is judged: a run's id, or the path of a run's file
+    #[arg(long, value_name = "B")]
+    pub(super) run: String,
+    /// Number to compare, as docs/METRICS.md has its key
+    #[arg(long, value_name = "KEY", default_value = "total_tok_s")]
+    pub(super) metric: Ranked,
+    /// A change within this is no difference, percent
+    #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = share)]
+    pub(super) margin: f64,
+    /// What counts where the data can't tell: tell (status 2), pass (0) or fail (1)
+    #[arg(long, value_name = "ANSWER", default_value = "tell")]
+    pub(super) inconclusive: IfInconclusive,
+    /// File for JUnit results, one test per cell; one that exists is replaced
+    #[arg(long, value_name = "FILE")]
+    pub(super) junit: Option<PathBuf>,
+    /// File for the comparison as Markdown; one that exists is replaced
+    #[arg(long, value_name = "FILE")]
+    pub(super) markdown: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) store: StoreArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PlanRepeatsArgs {
+    /// Runs with repeated cells: their ids, or the paths of their files
+    #[arg(value_name = "RUN", required = true)]
+    pub(super) runs: Vec<String>,
+    /// The change to see, percent
+    #[arg(long, value_name = "PERCENT", default_value = "5", value_parser = share)]
+    pub(super) see: f64,
+    /// Number to compare, as docs/METRICS.md has its key
+    #[arg(long, value_name = "KEY", default_value = "total_tok_s")]
+    pub(super) metric: Ranked,
+    #[command(flatten)]
+    pub(super) store: StoreArgs,
+}
+
+/// Reads a percentage as a share.
+fn share(text: &str) -> Result<f64, String> {
+    let percent = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
+    let percent = percent.filter(|percent| (0.1..=50.0).contains(percent));
+    percent.map(|percent| percent / 100.0).ok_or_else(|| "between 0.1 and 50 percent".to_owned())
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! The command line: what was asked, and who does it.
 
 mod args;
+mod compare;
 mod link;
 mod measure;
 mod read;
@@ -11,7 +12,7 @@ mod target;
 use std::{ffi::OsString, io, net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use clap::{Parser as _, error::ErrorKind};
-use speedmatrix_shared::plan::PlanErrors;
+use speedmatrix_shared::{compare::gate::Gate, import::ImportError, plan::PlanErrors};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
@@ -40,6 +41,8 @@ pub enum Exit {
     Unreachable,
     /// The store, a file or a port can't be had.
     Unwritten,
+    /// What `gate` answers.
+    Gate(Gate),
 }
 
 impl From<Exit> for ExitCode {
@@ -51,6 +54,7 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 64,
             Exit::Unreachable => 69,
             Exit::Unwritten => 74,
+            Exit::Gate(answer) => answer.exit_status(),
         })
     }
 }
@@ -84,6 +88,12 @@ enum CliError {
     Simulator { source: io::Error },
     #[error("{path} can't be written ({source}): choose another file with --output", path = path.display())]
     File { path: PathBuf, source: io::Error },
+    #[error("{path} can't be written ({source}): choose another file", path = path.display())]
+    Report { path: PathBuf, source: io::Error },
+    #[error("{path} can't be read ({source}): give a run's id, or the path of a run's file", path = path.display())]
+    Unread { path: PathBuf, source: io::Error },
+    #[error("{path}: {source}", path = path.display())]
+    NoRun { path: PathBuf, source: ImportError },
     #[error("{0}")]
     Output(#[from] io::Error),
 }
@@ -101,7 +111,9 @@ impl CliError {
                 | ReanalysisError::NoRaw(_)
                 | ReanalysisError::Plan(_),
             )
+            | Self::Unread { .. }
             | Self::Watch(WatchError::Address(_)) => Exit::Usage,
+            Self::NoRun { .. } => Exit::Gate(Gate::NotComparable),
             Self::Target(_) | Self::Start(StartError::Target(_)) | Self::Watch(_) => Exit::Unreachable,
             // Who reads the output has had enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
@@ -150,6 +162,9 @@ pub async fn carry_out(wanted: Wanted, terminal: &mut Terminal) -> Exit {
         Command::Export(args) => read::export(args, terminal).await,
         Command::Link(args) => link::link(args, terminal).await,
         Command::Reanalyse(args) => reanalyse::reanalyse(args, terminal).await,
+        Command::Compare(args) => compare::compare(args, terminal).await,
+        Command::Gate(args) => compare::gate(args, terminal).await,
+        Command::PlanRepeats(args) => compare::plan_repeats(args, terminal).await,
     };
     done.unwrap_or_else(|error| {
         let exit = error.exit();

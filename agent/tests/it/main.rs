@@ -7,6 +7,7 @@ mod captures;
 mod cells;
 #[cfg(test)]
 mod cli;
+mod compare;
 #[cfg(test)]
 mod door;
 #[cfg(test)]

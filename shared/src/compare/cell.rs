@@ -20,6 +20,10 @@ use crate::{
 /// Numbers that all tools take alike. Of the others each tool has its own: over other requests, or from another moment on.
 const ALIKE_IN_ALL_TOOLS: [&str; 3] = ["total_tok_s", "per_user_tok_s", "output_tokens"];
 
+/// Files of other tools give no interval. A change of a speed beyond this share is then called likely, a smaller one
+/// inconclusive: repeats of the reference tool lie within a few per cent of each other, but for the cells it marks.
+pub const UNSURE_BEYOND: f64 = 0.10;
+
 /// What can be said of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CellVerdict {
@@ -207,7 +211,10 @@ pub(super) fn compared(a: &RunState, b: &RunState, metric: Ranked, margin: f64) 
             })
         })
         .collect();
-    let mut outcomes = page::compare(&pairs, metric.measure(), margin).into_iter();
+    let mut measure = metric.measure();
+    let is_told_alike = ALIKE_IN_ALL_TOOLS.contains(&metric.metric().key);
+    measure.unsure_beyond = (is_told_alike && [a, b].iter().any(|run| is_foreign(run))).then_some(UNSURE_BEYOND);
+    let mut outcomes = page::compare(&pairs, measure, margin).into_iter();
     let judge = |(cell, measured): (&matching::Matched<'_>, &Option<Measured<'_>>)| {
         let sides = [cell.a, cell.b].map(|cell| cell.map(|cell| side(cell, metric.metric())));
         match (&of_tools, measured) {
@@ -298,9 +305,14 @@ fn unmeasured(id: CellId, sides: Sides) -> ComparedCell {
 /// Why the number of one tool is not that of the other, if so.
 fn tools_apart(a: &RunState, b: &RunState, metric: &Metric) -> Option<String> {
     let (one, other) = (tool(a), tool(b));
-    let is_foreign = [a, b].iter().any(|state| state.origin == Some(Origin::Imported));
-    let apart = is_foreign && one != other && !ALIKE_IN_ALL_TOOLS.contains(&metric.key);
+    let apart =
+        [a, b].iter().any(|state| is_foreign(state)) && one != other && !ALIKE_IN_ALL_TOOLS.contains(&metric.key);
     apart.then(|| format!("definition of {}: {one} and {other} take it over other requests or moments", metric.column))
+}
+
+/// Whether the run came from another tool's file.
+pub(super) fn is_foreign(state: &RunState) -> bool {
+    state.origin == Some(Origin::Imported)
 }
 
 /// The name of the tool without its version.

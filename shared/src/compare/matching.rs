@@ -54,14 +54,17 @@ fn near<'a>(a: &[&'a Cell], b: &[&'a Cell]) -> Vec<(&'a Cell, &'a Cell)> {
     for &one in a {
         for &other in b {
             let alike = one.id.phase == other.id.phase && one.id.concurrency == other.id.concurrency;
-            let apart = (length(one) / length(other)).ln().abs();
+            let apart = (length(one).ln() - length(other).ln()).abs();
             if alike && apart <= PROMPT_TOLERANCE.ln_1p() {
                 pairs.push((apart, one, other));
             }
         }
     }
-    let order = |one: &Cell, other: &Cell| (one.id.min(other.id), one.id.max(other.id));
-    pairs.sort_by(|(x, a, b), (y, c, d)| x.total_cmp(y).then_with(|| order(a, b).cmp(&order(c, d))));
+    let unordered = |one: &Cell, other: &Cell| (one.id.min(other.id), one.id.max(other.id));
+    pairs.sort_by(|first, second| {
+        let by_names = || unordered(first.1, first.2).cmp(&unordered(second.1, second.2));
+        first.0.total_cmp(&second.0).then_with(by_names)
+    });
     pairs.into_iter().map(|(_, one, other)| (one, other)).collect()
 }
 

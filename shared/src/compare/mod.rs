@@ -18,7 +18,7 @@ mod tests;
 
 use crate::{
     event::Origin,
-    facts,
+    facts, format,
     id::RunId,
     state::{RunState, RunStatus},
 };
@@ -145,6 +145,13 @@ fn notes(a: &RunState, b: &RunState) -> Vec<String> {
         if state.status == RunStatus::Running {
             notes.push(format!("{name} is still running: {done} of its {cells} cells are done."));
         }
+    }
+    if a.id != b.id && [a, b].iter().any(|run| cell::is_foreign(run)) {
+        let beyond = format::percent(Some(cell::UNSURE_BEYOND));
+        notes.push(format!(
+            "A file of another tool tells no interval: where there is none, a change of a speed by more than {beyond} is \
+             likely, a smaller one inconclusive."
+        ));
     }
     if a.is_simulated() != b.is_simulated() {
         let name = if a.is_simulated() { "A" } else { "B" };

@@ -85,7 +85,7 @@ impl Ranked {
     pub(super) fn measure(self) -> Measure {
         let inside: fn(&CellResult) -> Option<Inside> =
             if self == Self::total_speed() { Measure::TOTAL_SPEED.inside } else { |_| None };
-        Measure { value: self.metric.get, inside, direction: self.direction }
+        Measure { value: self.metric.get, inside, direction: self.direction, unsure_beyond: None }
     }
 }
 

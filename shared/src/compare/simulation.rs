@@ -69,7 +69,7 @@ fn page(cells: &[(Vec<f64>, Vec<f64>)]) -> Vec<Option<Verdict>> {
     compare(&pairs, Measure::TOTAL_SPEED, MARGIN).into_iter().map(|outcome| outcome.verdict()).collect()
 }
 
-fn is_alarm(verdict: &Option<Verdict>) -> bool {
+fn is_alarm(verdict: Option<Verdict>) -> bool {
     matches!(verdict, Some(Verdict::Faster | Verdict::Slower))
 }
 
@@ -84,7 +84,7 @@ fn pages_without_a_difference_raise_few_alarms() {
                 (random.repeats(speed, 0.04, 4), random.repeats(speed, 0.04, 4))
             })
             .collect();
-        page(&cells).iter().any(is_alarm)
+        page(&cells).into_iter().any(is_alarm)
     });
     let alarmed = alarmed.count();
     println!("{alarmed} of {PAGES} pages without a difference raised an alarm");

@@ -110,6 +110,17 @@ impl Verdict {
         }
     }
 
+    /// The verdict on two values of which nothing more is known: a change beyond a share is likely, anything else is not
+    /// known.
+    pub fn unsure(effect: &Effect, direction: Direction, beyond: f64) -> Self {
+        let is_large = effect.ratio.ln().abs() > beyond.ln_1p();
+        match (is_large, effect.ratio > 1.0, direction) {
+            (false, ..) => Self::Inconclusive,
+            (true, true, Direction::HigherIsFaster) | (true, false, Direction::LowerIsFaster) => Self::Faster,
+            (true, ..) => Self::Slower,
+        }
+    }
+
     /// Plain words; what rests on one window is never more than likely.
     pub const fn label(self, basis: Basis) -> &'static str {
         match (self, basis) {

@@ -17,6 +17,8 @@ pub struct Measure {
     pub inside: fn(&CellResult) -> Option<Inside>,
     /// Which way it is good.
     pub direction: Direction,
+    /// Where nothing is known of the scatter: the share beyond which a change is likely all the same; `None`: never.
+    pub unsure_beyond: Option<f64>,
 }
 
 impl Measure {
@@ -28,6 +30,7 @@ impl Measure {
             Some(Inside { blocks, slots })
         },
         direction: Direction::HigherIsFaster,
+        unsure_beyond: None,
     };
 
     /// Median time to first token. It has no interval inside one window.
@@ -35,6 +38,7 @@ impl Measure {
         value: |result| result.stats.ttft_s.map(|ttft| ttft.p50),
         inside: |_| None,
         direction: Direction::LowerIsFaster,
+        unsure_beyond: None,
     };
 }
 
@@ -95,7 +99,14 @@ pub fn compare(pairs: &[Pair<'_>], measure: Measure, margin: f64) -> Vec<Outcome
     };
     let adjusted = multiple::adjusted(&effects.iter().map(p_value).collect::<Vec<f64>>());
     let judge = |(effect, p): (Result<Effect, Vec<Difference>>, f64)| match effect {
-        Ok(effect) => Outcome::Compared { verdict: Verdict::of(&effect, p, measure.direction, margin), effect },
+        Ok(effect) => {
+            let unsure = measure.unsure_beyond.filter(|_| effect.scatter.is_none());
+            let verdict = match unsure {
+                Some(beyond) => Verdict::unsure(&effect, measure.direction, beyond),
+                None => Verdict::of(&effect, p, measure.direction, margin),
+            };
+            Outcome::Compared { verdict, effect }
+        }
         Err(differences) => Outcome::NotComparable(differences),
     };
     effects.into_iter().zip(adjusted).map(judge).collect()
@@ -108,7 +119,18 @@ fn effect(pair: &Pair<'_>, measure: Measure) -> Result<Effect, Vec<Difference>> 
     }
     let means = mean(&pair.base, measure).zip(mean(&pair.candidate, measure));
     means.map(|(base, candidate)| Effect::of_means(base, candidate)).ok_or_else(|| {
-        let word = |side: &Side<'_>| if mean(side, measure).is_some() { "yes" } else { "no" }.to_owned();
+        let word = |side: &Side<'_>| {
+            let is_zero = side.repeats.iter().any(|result| (measure.value)(result) == Some(0.0));
+            let is_there = mean(side, measure).is_some();
+            if is_there {
+                "yes"
+            } else if is_zero {
+                "zero"
+            } else {
+                "no"
+            }
+            .to_owned()
+        };
         let (base, candidate) = (word(&pair.base), word(&pair.candidate));
         vec![Difference { condition: Condition::Measured, base, candidate }]
     })
