@@ -4,6 +4,7 @@ pub mod axis;
 pub mod list;
 pub mod numbers;
 pub mod over_time;
+pub mod rows;
 pub mod spread;
 pub mod table;
 pub mod verdict;
