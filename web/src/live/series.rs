@@ -193,7 +193,9 @@ pub(crate) mod tests {
     fn a_moment_is_read_at_its_nearest_gauge() {
         let mut series = GaugeSeries::new(1.0);
         assert!(series.at(3.0).is_none());
-        [1_000, 1_400, 2_000].into_iter().for_each(|at| series.push(gauge(at, CellPhase::Ramp)));
+        for at_ms in [1_000, 1_400, 2_000] {
+            series.push(gauge(at_ms, CellPhase::Ramp));
+        }
         let check = |at_s: f64, wanted: u64| {
             assert_eq!(series.at(at_s).map(|gauge| gauge.at), Some(Nanos::from_millis(wanted)), "{at_s}");
         };

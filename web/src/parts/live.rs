@@ -162,6 +162,7 @@ fn RunningCell(run: LiveRun) -> impl IntoView {
     let window_s = run.state.with_untracked(|state| state.plan.duration().as_secs_f64());
     let repeat = Memo::new(move |_| run.state.with(repeat));
     let ended = Memo::new(move |_| run.state.with(|state| state.status != RunStatus::Running));
+    let idle = move || (if ended.get() { "No cell is running" } else { "Preparing" }).to_owned();
     let waits = move || match cell.get() {
         _ if ended.get() => "The run has ended.".to_owned(),
         None if run.state.with(RunState::is_paused) => {
@@ -174,7 +175,7 @@ fn RunningCell(run: LiveRun) -> impl IntoView {
     };
     view! {
         <div class="panel pad" data-testid="running-cell">
-            <h3>{move || cell.get().map_or_else(|| idle_title(ended.get()).to_owned(), title)}</h3>
+            <h3>{move || cell.get().map_or_else(idle, title)}</h3>
             <ol class="steps" aria-label="Steps of this cell">
                 {steps(phase)}
                 {move || repeat.get().map(|words| view! { <li data-step="repeat" class="repeat">{words}</li> })}
@@ -183,10 +184,6 @@ fn RunningCell(run: LiveRun) -> impl IntoView {
             <dl class="gauges">{gauges(gauge)}</dl>
         </div>
     }
-}
-
-const fn idle_title(ended: bool) -> &'static str {
-    if ended { "No cell is running" } else { "Preparing" }
 }
 
 /// `repeat 2 of 4`, where the running cell is measured several times.

@@ -14,8 +14,8 @@ use speedmatrix_shared::{
 
 use super::{
     axis::{Field, TimeAxis},
+    rows::{table_heads, table_rows},
     table::AsTable,
-    time_table::{heads, rows as table_rows},
 };
 use crate::{
     chart::{
@@ -172,7 +172,7 @@ pub fn OverTime(
             }
         }
     };
-    let heads = heads(&detail);
+    let heads = table_heads(&detail);
     let rows = move || table_rows(&detail, axis.shown());
     view! {
         <section class="part" aria-labelledby="over-time-title" data-testid="over-time">
@@ -194,7 +194,7 @@ pub fn OverTime(
             <p class="sr" aria-live="polite">{move || spoken.get()}</p>
             <AsTable
                 caption="Token rate and requests over the shown time"
-                columns=UnsyncCallback::new(move |()| heads.clone())
+                columns=UnsyncCallback::new(move |()| heads.iter().copied().map(String::from).collect())
                 rows=UnsyncCallback::new(move |()| rows())
                 testid="over-time-table"
             />

@@ -1,10 +1,10 @@
-//! What happened over the time of a cell, as a table: the same values as the charts', in stretches of time.
+//! What happened over the time of a cell, as the rows of a table. Pure.
 
 use speedmatrix_shared::{detail::CellDetail, format};
 
 use crate::zoom::Zoom;
 
-/// Rows of the table at most: each is a stretch of time.
+/// Rows of a table at most: each is a stretch of time.
 const TABLE_ROWS: usize = 40;
 
 /// A column of what was told at moments, by the engine or the GPUs.
@@ -36,14 +36,8 @@ fn told_columns(detail: &CellDetail) -> impl Iterator<Item = Column<'_>> {
     columns.into_iter().filter(|column| !column.points.is_empty())
 }
 
-/// The heads of the table's columns.
-pub(super) fn heads(detail: &CellDetail) -> Vec<String> {
-    let of_client = ["From", "To", "tok/s", "In flight", "Decoding"].into_iter();
-    of_client.chain(told_columns(detail).map(|column| column.head)).map(str::to_owned).collect()
-}
-
 /// The shown time in at most [`TABLE_ROWS`] stretches of whole blocks.
-pub(super) fn rows(detail: &CellDetail, shown: Zoom) -> Vec<Vec<String>> {
+pub fn table_rows(detail: &CellDetail, shown: Zoom) -> Vec<Vec<String>> {
     let seen = &detail.timeline;
     if seen.block_s <= 0.0 {
         return Vec::new();
@@ -70,4 +64,10 @@ pub(super) fn rows(detail: &CellDetail, shown: Zoom) -> Vec<Vec<String>> {
         of_client.into_iter().chain(told).collect()
     };
     (first..last).step_by(per_row).map(row).collect()
+}
+
+/// The heads of that table.
+pub fn table_heads(detail: &CellDetail) -> Vec<&'static str> {
+    let of_client = ["From", "To", "tok/s", "In flight", "Decoding"];
+    of_client.into_iter().chain(told_columns(detail).map(|column| column.head)).collect()
 }
