@@ -48,8 +48,7 @@ async fn hostile_names_stay_text_and_make_no_paths() {
                     );
                     assert!(row.split(',').any(|field| field == "-3.5"), "{row}");
                 }
-                ExportFormat::Html => assert!(!file.body.contains("<script"), "{name}"),
-                ExportFormat::Markdown => assert!(!file.body.contains("<script"), "{name}"),
+                ExportFormat::Html | ExportFormat::Markdown => assert!(!file.body.contains("<script"), "{name}"),
                 ExportFormat::Json => {
                     assert_eq!(file.json::<Value>()["run"]["plan"]["name"], name);
                 }
