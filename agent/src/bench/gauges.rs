@@ -78,7 +78,7 @@ pub(super) fn live(
             let (engine, gpu) = (*sights.engine.borrow(), *sights.gpus.borrow());
             let lateness_s = sights.lateness.take();
             gauge.send_replace(scene.map(|scene| {
-                let seen = rate.gauge(clock.now(), &scene, engine);
+                let seen = rate.gauge(clock.now(), &scene, engine.as_ref());
                 Gauge { gpu, lateness_s, ..seen }
             }));
         }
@@ -95,7 +95,7 @@ struct Rate {
 }
 
 impl Rate {
-    fn gauge(&mut self, now: Nanos, scene: &Scene, engine: Option<EngineGauges>) -> Gauge {
+    fn gauge(&mut self, now: Nanos, scene: &Scene, engine: Option<&EngineGauges>) -> Gauge {
         let tokens = scene.slots.iter().map(SlotCounters::tokens).sum();
         let count = |wanted: fn(SlotState) -> bool| {
             u32::try_from(scene.slots.iter().filter(|slot| wanted(slot.state())).count()).unwrap_or(u32::MAX)
@@ -289,7 +289,7 @@ mod tests {
         rate.gauge(Nanos::from_secs(1), &scene(&first, CellPhase::Measure), None);
         let page = "vllm:num_requests_running 2\nvllm:num_requests_waiting 3\nvllm:kv_cache_usage_perc 0.25\n";
         let engine = EngineGauges::of(&prometheus::Page::read(page));
-        let gauge = rate.gauge(Nanos::from_secs(2), &scene(&second, CellPhase::Drain), engine);
+        let gauge = rate.gauge(Nanos::from_secs(2), &scene(&second, CellPhase::Drain), engine.as_ref());
         assert_eq!((gauge.tok_s, gauge.in_flight), (None, 0));
         assert_eq!((gauge.running, gauge.waiting, gauge.kv_usage), (Some(2), Some(3), Some(0.25)));
     }

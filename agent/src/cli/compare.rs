@@ -21,7 +21,8 @@ use speedmatrix_shared::{
 
 use super::{
     CliError, Exit,
-    args::{CompareArgs, GateArgs, PlanRepeatsArgs, StoreArgs},
+    args::StoreArgs,
+    args_of_runs::{CompareArgs, GateArgs, PlanRepeatsArgs},
 };
 use crate::{
     store::{Access, Store},

@@ -8,7 +8,7 @@ use speedmatrix_shared::{
     id::RunId,
 };
 
-use super::{CliError, Exit, args::LinkArgs};
+use super::{CliError, Exit, args_of_runs::LinkArgs};
 use crate::{
     runs::unix_ms,
     server::{Door, new_pass},

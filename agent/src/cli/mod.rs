@@ -1,6 +1,7 @@
 //! The command line: what was asked, and who does it.
 
 mod args;
+mod args_of_runs;
 mod compare;
 mod link;
 mod measure;

@@ -20,7 +20,8 @@ use speedmatrix_shared::{
 
 use super::{
     CliError, Exit,
-    args::{ExportArgs, RunsArgs, StoreArgs},
+    args::StoreArgs,
+    args_of_runs::{ExportArgs, RunsArgs},
 };
 use crate::{
     store::{Access, Store},

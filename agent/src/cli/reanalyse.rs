@@ -6,7 +6,7 @@ use speedmatrix_shared::{
     stats::{RULES_VERSION, cell::CellResult},
 };
 
-use super::{CliError, Exit, args::ReanalyseArgs};
+use super::{CliError, Exit, args_of_runs::ReanalyseArgs};
 use crate::{
     reanalysis::{Again, Now, Reanalysis},
     store::{Access, Store},

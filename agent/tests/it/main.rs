@@ -7,6 +7,7 @@ mod captures;
 mod cells;
 #[cfg(test)]
 mod cli;
+#[cfg(test)]
 mod compare;
 #[cfg(test)]
 mod door;
@@ -26,6 +27,7 @@ mod nearby;
 mod raw;
 #[cfg(test)]
 #[path = "../recorded/mod.rs"]
+#[cfg(test)]
 mod recorded;
 #[cfg(test)]
 mod rig;

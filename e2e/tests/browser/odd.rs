@@ -49,7 +49,7 @@ pub(crate) fn sized(sample: &Value, id: &str, size: Size) -> Result<Value> {
     let levels: Vec<String> = (1..=size.levels).map(|n| n.to_string()).collect();
     // In run order: prefill, the first column, then row by row.
     let mut ids: Vec<String> = prefill.iter().map(|context| format!("prefill-{context}-1")).collect();
-    ids.extend(contexts.iter().flat_map(|context| levels.first().map(|level| format!("decode-{context}-{level}"))));
+    ids.extend(contexts.iter().filter_map(|context| levels.first().map(|level| format!("decode-{context}-{level}"))));
     for context in &contexts {
         ids.extend(levels.iter().skip(1).map(|level| format!("decode-{context}-{level}")));
     }

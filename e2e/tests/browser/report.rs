@@ -212,7 +212,7 @@ async fn a_chart_reads_zooms_and_switches() -> Result<()> {
     press(&page, "0").await?;
     until("all marks", async || Ok((texts(&page, ticks).await? == all).then_some(()))).await?;
     // By drag, and back by a double click.
-    let picture = page.find(By::Css(&format!("{of_decode} svg"))).await?;
+    let picture = page.find(By::Css(format!("{of_decode} svg"))).await?;
     page.action_chain()
         .move_to_element_center(&picture)
         .click_and_hold()
