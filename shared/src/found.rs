@@ -11,7 +11,7 @@ pub struct FoundServer {
     pub url: String,
     /// Its port.
     pub port: u16,
-    /// The engine's name, as far as it tells one.
+    /// The engine's name, as far as it tells one; `simulator` where nothing real would be measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
     /// The model it serves; of several, the first one that is loaded.
@@ -57,7 +57,9 @@ pub enum Looked {
 impl FoundServer {
     /// What a probe of a port found.
     pub fn of(url: String, port: u16, facts: TargetFacts) -> Self {
-        Self { url, port, engine: facts.engine.engine, model: facts.served_model.or(facts.model), access: Access::Open }
+        let simulated = facts.simulated.map(|_| "simulator".to_owned());
+        let engine = simulated.or(facts.engine.engine);
+        Self { url, port, engine, model: facts.served_model.or(facts.model), access: Access::Open }
     }
 
     /// `port 8000 · vllm · deepseek`; what is not told is left out.

@@ -231,7 +231,7 @@ async fn a_copied_command_measures_the_same_plan() -> Result<()> {
     fill(&page, "concurrency", "1,2").await?;
     fill(&page, "leave-out", "16Kx2").await?;
     fill(&page, "name", "it's \"here\" & there").await?;
-    let line = wait_for(&page, "[data-testid=command]").await?.attr("textContent").await?.context("the command")?;
+    let line = wait_for(&page, "[data-testid=command]").await?.prop("textContent").await?.context("the command")?;
     ensure!(line.starts_with("speedmatrix run "), "{line}");
     press(&page, "start").await?;
     let run = started(&page).await?;

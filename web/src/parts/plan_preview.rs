@@ -1,7 +1,11 @@
 //! The plan as a grid with its prefill column, and what may be expected of each cell before it is measured.
 
 use leptos::prelude::*;
-use speedmatrix_shared::{plan::RunPlan, target::Limits};
+use speedmatrix_shared::{
+    id::{CellId, Phase},
+    plan::RunPlan,
+    target::Limits,
+};
 
 use super::{
     feasible::{judged, name, words},
@@ -46,7 +50,10 @@ fn Reason(form: Form, limits: Memo<Option<Limits>>, pointed: Pointed) -> impl In
     let said = move || {
         let cell = pointed.get()?;
         let limits = limits.get();
-        let judged = form.plan.with(|plan| plan.as_ref().ok().map(|plan| judged(plan, cell, limits)))?;
+        let judged = form.plan.with(|plan| {
+            let plan = plan.as_ref().ok().filter(|plan| has_place(plan, cell))?;
+            Some(judged(plan, cell, limits))
+        })?;
         Some((name(cell), judged.map_or_else(|| "left out".to_owned(), |feasible| words(&feasible))))
     };
     let said = move || match said() {
@@ -54,6 +61,15 @@ fn Reason(form: Form, limits: Memo<Option<Limits>>, pointed: Pointed) -> impl In
         None => "Point at a cell, or move to it with the arrow keys, to read what may be expected of it.".into_any(),
     };
     view! { <p class="reason" data-testid="cell-reason" aria-hidden="true">{said}</p> }
+}
+
+/// Whether a cell is drawn: the plan may have changed since somebody pointed at it.
+fn has_place(plan: &RunPlan, cell: CellId) -> bool {
+    let in_matrix = plan.contexts().contains(&cell.context);
+    match cell.phase {
+        Phase::Prefill => in_matrix || plan.prefill_contexts().contains(&cell.context),
+        Phase::Decode => in_matrix && plan.concurrency().contains(&cell.concurrency),
+    }
 }
 
 fn legend() -> impl IntoView {
