@@ -47,14 +47,14 @@ fn results(run: &RunState, phase: Phase) -> impl Iterator<Item = (&Cell, &CellRe
     run.cells_of(phase).filter_map(|cell| Some((cell, cell.result()?)))
 }
 
-fn is_burst(import: &&Import) -> bool {
+fn is_burst(import: &Import) -> bool {
     matches!(import.run.plan.load(), Load::Burst { .. })
 }
 
 fn runs(imports: &[Import], expect: &Map<String, Value>, wrong: &mut Wrong) {
     // Where a file has both, its windows are its cells, and its bursts are counted apart.
     let windows = imports.iter().find(|import| !is_burst(import));
-    let bursts = imports.iter().find(is_burst);
+    let bursts = imports.iter().find(|import| is_burst(import));
     let Some(main) = windows.or(bursts) else { return wrong.must(None, "there is no run") };
     let cells: Vec<(&Cell, &CellResult)> = results(&main.run, Phase::Decode).collect();
     for (key, wanted) in expect {

@@ -20,6 +20,13 @@ use speedmatrix_shared::{
     sample,
 };
 
+use futures_util::StreamExt as _;
+use tokio::net::TcpStream;
+use tokio_tungstenite::{
+    MaybeTlsStream, WebSocketStream, connect_async,
+    tungstenite::{Error, client::IntoClientRequest as _},
+};
+
 use crate::{
     cli::{err, finish, out, serve},
     server::{Agent, Answer, agent, agent_behind},
@@ -208,6 +215,36 @@ async fn a_link_lets_in_until_it_is_taken_back() {
     // What was given away is nowhere in the store.
     let store = std::fs::read(guarded.agent.runs.store().path()).unwrap();
     assert!(!store.windows(token.len()).any(|part| part == token.as_bytes()));
+}
+
+/// The live socket of the run `abc`, for who has a token.
+async fn watch(guarded: &Guarded, token: &str) -> Result<WebSocketStream<MaybeTlsStream<TcpStream>>, Error> {
+    let mut request = guarded.agent.live("abc").into_client_request()?;
+    let value = format!("Bearer {token}").parse().expect("a token is a header's value");
+    request.headers_mut().insert(header::AUTHORIZATION, value);
+    connect_async(request).await.map(|(socket, _)| socket)
+}
+
+#[tokio::test]
+async fn a_live_socket_needs_a_token_and_ends_with_it() {
+    let guarded = Guarded::start().await;
+    for who in [Who::Nobody, Who::Wrong, Who::ViewerOfOther] {
+        let refused = watch(&guarded, guarded.token(who).unwrap_or("none")).await.unwrap_err();
+        assert!(matches!(&refused, Error::Http(answer) if [401, 403].contains(&answer.status().as_u16())), "{refused}");
+    }
+    let mut socket = watch(&guarded, guarded.token(Who::ViewerOfRun).unwrap()).await.unwrap();
+    let first = socket.next().await.unwrap().unwrap();
+    assert!(first.to_text().unwrap().contains("hello"), "{first}");
+    let passes: Vec<Pass> = guarded.get(Who::Operator, path::PASSES).await.json();
+    let number = passes.iter().find(|pass| pass.name == "ViewerOfRun").unwrap().number;
+    let gone = guarded.ask(Who::Operator, "DELETE", &format!("/api/v1/passes/{number}"), "").await;
+    assert_eq!(gone.status, StatusCode::NO_CONTENT);
+    // What comes before the next look at the token is still told.
+    while let Some(Ok(message)) = socket.next().await {
+        if message.is_close() {
+            break;
+        }
+    }
 }
 
 #[tokio::test]

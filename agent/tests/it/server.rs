@@ -118,8 +118,13 @@ impl Agent {
         self.get(&path::of(path::RUN, run)).await.json()
     }
 
+    /// Address of a run's live socket.
+    pub(crate) fn live(&self, run: &str) -> String {
+        format!("ws://{}{}", self.address, path::LIVE.replace("{id}", run))
+    }
+
     async fn viewer(&self, run: &RunId) -> Viewer {
-        let url = format!("ws://{}{}", self.address, path::of(path::LIVE, run));
+        let url = self.live(run.as_str());
         let mut viewer = Viewer { socket: connect_async(url).await.unwrap().0, state: None, most_watching: 0 };
         assert!(matches!(viewer.next().await, ServerMessage::Hello { .. }));
         assert!(matches!(viewer.next().await, ServerMessage::Snapshot { .. }));

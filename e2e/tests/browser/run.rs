@@ -103,3 +103,27 @@ async fn the_demo_starts_by_itself_and_survives_a_kill() -> Result<()> {
     page.quit().await?;
     Ok(())
 }
+
+#[tokio::test]
+async fn a_browser_whose_clock_is_a_day_off_shows_the_run_s_time() -> Result<()> {
+    const A_DAY_LATER: &str = "
+        const Real = Date, shift = 86400000;
+        Date = class extends Real { constructor(...a) { a.length ? super(...a) : super(Real.now() + shift); }
+            static now() { return Real.now() + shift; } };";
+    let rig = Rig::start(&[]).await?;
+    let (one, two) = (rig.browser(1440, 900).await?, rig.browser(1440, 900).await?);
+    let shift = serde_json::json!({"source": A_DAY_LATER});
+    two.cdp().send_raw("Page.addScriptToEvaluateOnNewDocument", shift).await?;
+    let url = start_small_run(&one, &rig.url).await?;
+    two.goto(&url).await?;
+    for page in [&one, &two] {
+        wait_text(page, "[data-testid=status]", |text| text.contains("Finished")).await?;
+    }
+    let right = wait_text(&one, "[data-testid=elapsed]", |text| !text.is_empty()).await?;
+    wait_text(&two, "[data-testid=elapsed]", |text| text == right).await?;
+    for page in [one, two] {
+        no_errors(&page).await?;
+        page.quit().await?;
+    }
+    Ok(())
+}
