@@ -7,9 +7,10 @@ use thirtyfour::prelude::*;
 use crate::rig::{Rig, axe, no_errors, shot, wait_for};
 
 /// Address, what it shows when it is ready, name of its picture.
-const PAGES: [(&str, &str, &str); 4] = [
+const PAGES: [(&str, &str, &str); 5] = [
     ("/", "[data-testid=run-card]", "runs"),
     ("/new", "[data-testid=start]", "setup"),
+    ("/settings", "[data-testid=notice]", "settings"),
     ("/runs/reference", "[data-testid=measurements]", "report"),
     ("/runs/nothing-here", "main h1", "missing-run"),
 ];
@@ -43,5 +44,24 @@ async fn pages_fit_and_are_accessible_in_both_themes() -> Result<()> {
         }
         page.quit().await?;
     }
+    Ok(())
+}
+
+/// A reader's own colours, and a page zoomed so far that a wide window is a narrow strip.
+#[tokio::test]
+async fn pages_fit_with_forced_colours_and_at_400_percent() -> Result<()> {
+    let rig = Rig::start(&[]).await?;
+    let page = rig.browser(320, 640).await?;
+    let forced = serde_json::json!({"features": [{"name": "forced-colors", "value": "active"}]});
+    page.cdp().send_raw("Emulation.setEmulatedMedia", forced).await?;
+    for (address, ready, name) in PAGES {
+        page.goto(format!("{}{address}", rig.url)).await?;
+        wait_for(&page, ready).await?;
+        check(&page, &format!("{name}-320-forced")).await?;
+    }
+    page.find(By::Tag("body")).await?.send_keys("?").await?;
+    wait_for(&page, "dialog[open]").await?;
+    check(&page, "keys-320-forced").await?;
+    page.quit().await?;
     Ok(())
 }
