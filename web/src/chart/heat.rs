@@ -190,19 +190,11 @@ pub fn Heat(
         levels.iter().map(|level| view! { <th scope="col" role="columnheader">{level.to_string()}</th> }).collect();
     let span = levels.len().to_string();
     let columns = levels.len();
-    let rows: Vec<_> = contexts
-        .iter()
-        .enumerate()
-        .map(|(row, context)| {
-            let cells: Vec<_> = (0..columns).map(|column| cell_view(grid, &stops, row, column)).collect();
-            view! {
-                <tr role="row">
-                    <th scope="row" role="rowheader">{context.to_string()}</th>
-                    {cells}
-                </tr>
-            }
-        })
-        .collect();
+    let row_of = |(row, context): (usize, &Context)| {
+        let cells: Vec<_> = (0..columns).map(|column| cell_view(grid, &stops, row, column)).collect();
+        view! { <tr role="row"><th scope="row" role="rowheader">{context.to_string()}</th>{cells}</tr> }
+    };
+    let rows: Vec<_> = contexts.iter().enumerate().map(row_of).collect();
     let load = grid.run.state.with_untracked(|state| state.plan.load());
     let level_label = load.level_label();
     let label = move || format!("{}: {}", load.phase_label(Phase::Decode), view.get().metric().label);

@@ -139,9 +139,12 @@ fn LiveBar(run: LiveRun) -> impl IntoView {
                 <i style=("--done", move || share(progress.get().0, progress.get().1))></i>
             </div>
             {move || {
-                running.get().then(|| match may_act.get() {
-                    true => view! { <Reins run/> }.into_any(),
-                    false => view! { <p class="now" data-testid="only-looks">{ONLY_LOOKS}</p> }.into_any(),
+                running.get().then(|| {
+                    if may_act.get() {
+                        view! { <Reins run/> }.into_any()
+                    } else {
+                        view! { <p class="now" data-testid="only-looks">{ONLY_LOOKS}</p> }.into_any()
+                    }
                 })
             }}
         </div>

@@ -140,8 +140,7 @@ pub fn OverTime(
     axis: TimeAxis,
 ) -> impl IntoView {
     let room = Shell::of_app().room;
-    let spoken = RwSignal::new(String::new());
-    let stages = detail.stages;
+    let (spoken, stages) = (RwSignal::new(String::new()), detail.stages);
     let drawn = {
         let detail = Arc::clone(&detail);
         Memo::new(move |_| charts(&detail, room.get()))
@@ -173,7 +172,7 @@ pub fn OverTime(
         }
     };
     let heads = table_heads(&detail);
-    let rows = move || table_rows(&detail, axis.shown());
+    let rows = UnsyncCallback::new(move |()| table_rows(&detail, axis.shown()));
     view! {
         <section class="part" aria-labelledby="over-time-title" data-testid="over-time">
             <header>
@@ -195,7 +194,7 @@ pub fn OverTime(
             <AsTable
                 caption="Token rate and requests over the shown time"
                 columns=UnsyncCallback::new(move |()| heads.iter().copied().map(String::from).collect())
-                rows=UnsyncCallback::new(move |()| rows())
+                rows
                 testid="over-time-table"
             />
         </section>

@@ -219,7 +219,9 @@ fn Picture(chart: Chart) -> impl IntoView {
     let frame = Memo::new(move |_| spec.with(|spec| spec.frame));
     let drawn = move || {
         let field = field.get()?;
-        Some(spec.with(|spec| series.with(|series| lines(spec, series, &field, zoom.get().is_some()))))
+        // Without a zoom points and rings may reach over the edges of the field.
+        let air = if zoom.get().is_some() { 0.0 } else { 12.0 };
+        Some(spec.with(|spec| series.with(|series| lines(spec, series, &field, air))))
     };
     let cross = move || {
         let x = field.with(|field| Some(field.as_ref()?.x.at(at.get()?)))?;
@@ -265,8 +267,8 @@ fn Picture(chart: Chart) -> impl IntoView {
     }
 }
 
-/// Grid, bands, lines and labels. What lies outside a zoom is cut off at the edges of the field.
-fn lines(spec: &Spec, series: &[Series], field: &Field, is_zoomed: bool) -> impl IntoView + use<> {
+/// Grid, bands, lines and labels. What lies more than `air` beside the field is cut off.
+fn lines(spec: &Spec, series: &[Series], field: &Field, air: f64) -> impl IntoView + use<> {
     let (x, y, frame) = (field.x, field.y, spec.frame);
     let band = |one: &Series| {
         let (class, path) = (one.curve.class, band(one, x, y));
@@ -276,8 +278,6 @@ fn lines(spec: &Spec, series: &[Series], field: &Field, is_zoomed: bool) -> impl
     let drawn: Vec<_> = series.iter().map(|one| draw(&one.curve, [x, y], frame)).collect();
     let visible: Vec<Curve> = series.iter().map(|one| within(&one.curve, field)).collect();
     let named = if series.len() <= LABELS { labels(&visible, [x, y], frame) } else { Vec::new() };
-    // Without a zoom points and rings may reach over the edges of the field.
-    let air = if is_zoomed { 0.0 } else { 12.0 };
     let (left, width) = (frame.left - air, frame.right - frame.left + 2.0 * air);
     let (top, height) = (frame.top - 12.0, frame.bottom - frame.top + 24.0);
     let (y_word, x_word) = (spec.y_word, spec.x_word);
