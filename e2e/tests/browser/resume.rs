@@ -1,7 +1,6 @@
 //! An agent that dies in the middle of a run, and a run that goes on where it was.
 
 use anyhow::{Result, ensure};
-use thirtyfour::prelude::*;
 
 use crate::{
     looks,
