@@ -29,6 +29,8 @@ pub mod path {
     pub const LIVE: &str = "/api/v1/runs/{id}/live";
     /// POST: stops the run; what is measured stays.
     pub const STOP: &str = "/api/v1/runs/{id}/stop";
+    /// POST [`super::ResumeRun`]: a run that ended too early goes on with the cells that are missing.
+    pub const RESUME: &str = "/api/v1/runs/{id}/resume";
     /// POST [`crate::steer::Steer`]: what happens next in a running run, or a cell to leave out.
     pub const STEER: &str = "/api/v1/runs/{id}/steer";
     /// GET `?format=md|csv|json`: the run as a file.
@@ -274,6 +276,20 @@ pub struct StartRun {
     /// Facts about the server that nobody here can see, typed by hand.
     #[serde(default, skip_serializing_if = "TypedFacts::is_empty")]
     pub typed: TypedFacts,
+}
+
+/// Lets a run go on that ended too early.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub struct ResumeRun {
+    /// Bearer key for the target, if it needs one. Kept in memory only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key: Option<String>,
+}
+
+impl std::fmt::Debug for ResumeRun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ResumeRun").finish_non_exhaustive()
+    }
 }
 
 /// Looks at a server without measuring it.

@@ -147,7 +147,12 @@ pub enum RunEvent {
         /// One sentence.
         text: String,
     },
-    /// The last fact.
+    /// After an end too early the run goes on: what was not measured is open again.
+    RunResumed {
+        /// Wall time, milliseconds since 1970 UTC.
+        resumed_unix_ms: u64,
+    },
+    /// The last fact, unless the run goes on later.
     RunFinished {
         /// How it ended.
         outcome: RunOutcome,
@@ -222,6 +227,7 @@ mod tests {
             RunEvent::CellStarted { cell: cell() },
             RunEvent::RampDone { cell: cell(), ramp_s: 1.5 },
             RunEvent::Log { level: LogLevel::Warning, text: "look".into() },
+            RunEvent::RunResumed { resumed_unix_ms: 1_796_160_700_000 },
             RunEvent::RunFinished { outcome: RunOutcome::Finished },
             RunEvent::RunFinished { outcome: RunOutcome::Cancelled },
             RunEvent::RunFinished { outcome: RunOutcome::Failed { reason: "no answer".into() } },
@@ -237,6 +243,7 @@ mod tests {
 {"type":"cell_started","cell":"decode-8K-16"}
 {"type":"ramp_done","cell":"decode-8K-16","ramp_s":1.5}
 {"type":"log","level":"warning","text":"look"}
+{"type":"run_resumed","resumed_unix_ms":1796160700000}
 {"type":"run_finished","outcome":{"outcome":"finished"}}
 {"type":"run_finished","outcome":{"outcome":"cancelled"}}
 {"type":"run_finished","outcome":{"outcome":"failed","reason":"no answer"}}

@@ -18,6 +18,7 @@ mod single;
 mod skip;
 pub mod steer;
 mod supply;
+mod tally;
 mod teller;
 mod tune;
 mod warm_up;
@@ -49,6 +50,7 @@ use self::{
     gauges::{Scene, Scraper, Sights},
     gpus::Gpus,
     steer::Steering,
+    tally::Tally,
     teller::{Halt, Teller},
     tune::Lengths,
 };
@@ -71,7 +73,9 @@ const MOST_UNREACHABLE: u32 = 3;
 pub struct Job {
     /// What to measure.
     pub plan: RunPlan,
-    /// The run's id; part of every prompt.
+    /// Cells of it that are measured or skipped already, each with its results.
+    pub settled: Vec<(CellId, Vec<CellResult>)>,
+    /// Part of every prompt; no two starts of a run share it, or the second would be served from the server's cache.
     pub run: RunId,
     /// The server.
     pub target: Target,
@@ -169,15 +173,6 @@ struct Admission {
     cached: Option<Nanos>,
 }
 
-/// What is known of a cell so far.
-#[derive(Debug)]
-enum Tally {
-    /// Its total speed, each time it was measured.
-    Speeds(Vec<f64>),
-    /// It is not measured (again).
-    GivenUp,
-}
-
 /// A run in the making.
 #[derive(Debug)]
 struct Bench {
@@ -214,9 +209,10 @@ struct Bench {
 
 impl Bench {
     fn new(job: Job, facts: mpsc::Sender<Fact>, steering: watch::Receiver<Steering>) -> Result<Self, String> {
-        let Job { plan, run, target, facts: known, corpus, clock, patience, serving, gpus } = job;
+        let Job { plan, settled, run, target, facts: known, corpus, clock, patience, serving, gpus } = job;
         let model = known.served_model.as_deref().or(plan.model()).unwrap_or_default();
         let requests = Arc::new(Requests::new(model, plan.sampling(), Dialect::default()));
+        let tallies = settled.iter().map(|(cell, results)| (*cell, Tally::of(results))).collect();
         Ok(Self {
             engine: Scraper::new(&target, clock, serving.clone()).map_err(|e| e.to_string())?,
             engine_tells: false,
@@ -228,7 +224,7 @@ impl Bench {
             prompts_told: BTreeSet::new(),
             refused: skip::Refused::default(),
             from_warm_up: BTreeSet::new(),
-            tallies: BTreeMap::new(),
+            tallies,
             ttft_bias_s: None,
             fresh_used: 0,
             unreachable_in_a_row: 0,
@@ -269,6 +265,10 @@ impl Bench {
     }
 
     async fn first_prefill(&mut self, cell: CellId) -> Result<(), Halt> {
+        // As it was before the run went on.
+        if self.tallies.contains_key(&cell) {
+            return Ok(());
+        }
         // Those from warm-up finish right before the first decode cell of their context.
         if *self.plan.prefill() == Prefill::FromWarmUp {
             self.from_warm_up.insert(cell.context);
@@ -356,7 +356,7 @@ impl Bench {
     async fn finish(&mut self, cell: CellId, raw: RawCell) -> Result<(), Halt> {
         let raw = RawCell { gpus: self.gpus.end().await, ..raw };
         let result = raw.result();
-        self.tally(cell, &result);
+        self.tallies.entry(cell).or_insert_with(|| Tally::Speeds(Vec::new())).add(&result);
         match result.status {
             CellStatus::Failed(FailureKind::ContextOverflow) => {
                 let said = result.failures.first().map(|group| group.text.clone()).unwrap_or_default();
@@ -374,15 +374,6 @@ impl Bench {
             "{MOST_UNREACHABLE} cells in a row could not connect to {}: check that the server still runs, then start again",
             self.target.url.as_str()
         )))
-    }
-
-    /// A cell that failed as a whole is not measured again: it would only fail again.
-    fn tally(&mut self, cell: CellId, result: &CellResult) {
-        let tally = self.tallies.entry(cell).or_insert_with(|| Tally::Speeds(Vec::new()));
-        match (tally, result.stats.total_tok_s.filter(|_| !result.status.is_failed())) {
-            (Tally::Speeds(speeds), Some(speed)) => speeds.push(speed),
-            (tally, _) => *tally = Tally::GivenUp,
-        }
     }
 
     fn admission(&self, context: Context) -> Admission {

@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use speedmatrix_shared::plan::PlanDraft;
 
 use super::args_of_runs::{
-    CompareArgs, ExportArgs, GATE_STATUS, GateArgs, LinkArgs, PlanRepeatsArgs, ReanalyseArgs, RunsArgs,
+    CompareArgs, ExportArgs, GATE_STATUS, GateArgs, LinkArgs, PlanRepeatsArgs, ReanalyseArgs, ResumeArgs, RunsArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -54,6 +54,11 @@ pub(super) enum Command {
     ///
     /// The run goes into the same store that an agent may be serving, whose page shows it live.
     Run(Box<RunArgs>),
+    /// Go on with a run that ended too early
+    ///
+    /// Cells that are measured stay; the missing ones follow, if the server is still the same: model, engine, version,
+    /// hardware and launch command as far as they are known.
+    Resume(ResumeArgs),
     /// Start a simulated model server to try things on
     ///
     /// It speaks OpenAI's interface as vLLM does and counts what it sends. The first line of its output is its address.

@@ -72,6 +72,18 @@ pub(super) struct ExportArgs {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct ResumeArgs {
+    /// The run's id, as `runs` lists it
+    #[arg(value_name = "RUN")]
+    pub(super) run: String,
+    #[command(flatten)]
+    pub(super) store: StoreArgs,
+    /// Environment variable that holds the server's API key
+    #[arg(long, value_name = "VAR")]
+    pub(super) api_key_env: Option<String>,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct ReanalyseArgs {
     /// The run's id, as `runs` lists it
     #[arg(value_name = "RUN")]

@@ -11,7 +11,7 @@ use speedmatrix_shared::{
     state::{RunState, RunStatus},
 };
 
-use super::{CliError, Exit, Interrupts, args::RunArgs, target::key_from};
+use super::{CliError, Exit, Interrupts, args::RunArgs, args_of_runs::ResumeArgs, target::key_from};
 use crate::{
     hub::Subscription,
     runs::Runs,
@@ -39,6 +39,20 @@ pub(super) async fn run(mut args: RunArgs, terminal: &mut Terminal) -> Result<Ex
     let shown = show(&runs, &id, subscription, printer, terminal).await;
     if shown.is_err() {
         // Nobody reads the output any more, so nobody waits for the run.
+        runs.shutdown().await;
+    }
+    shown
+}
+
+/// `resume`: goes on with a run that ended too early.
+pub(super) async fn resume(args: ResumeArgs, terminal: &mut Terminal) -> Result<Exit, CliError> {
+    let id: RunId = args.run.parse().map_err(|e| CliError::Usage(format!("{e}")))?;
+    let key = key_from("--api-key-env", args.api_key_env.as_deref())?;
+    let runs = Runs::new(Store::open(&args.store.path()?, Access::Measure).await?);
+    runs.resume(&id, key).await?;
+    let subscription = runs.subscribe(&id).await?;
+    let shown = show(&runs, &id, subscription, Printer::Table(Box::default()), terminal).await;
+    if shown.is_err() {
         runs.shutdown().await;
     }
     shown

@@ -104,7 +104,13 @@ impl CliError {
         match self {
             Self::Usage(_)
             | Self::Plan(_)
-            | Self::Start(StartError::Plan(_) | StartError::Corpus(_))
+            | Self::Start(
+                StartError::Plan(_)
+                | StartError::Corpus(_)
+                | StartError::Load(StoreError::NoSuchRun(_))
+                | StartError::NothingOpen(_)
+                | StartError::Changed(_),
+            )
             | Self::Store(StoreError::NoSuchRun(_))
             | Self::Reanalysis(
                 ReanalysisError::Store(StoreError::NoSuchRun(_))
@@ -158,6 +164,7 @@ pub async fn carry_out(wanted: Wanted, terminal: &mut Terminal) -> Exit {
         Command::Run(args) => measure::run(*args, terminal).await,
         Command::Sim(args) => target::simulate(args, terminal).await,
         Command::Probe(args) => target::probe_one(args, terminal).await,
+        Command::Resume(args) => measure::resume(args, terminal).await,
         Command::Watch(args) => watched(args, terminal).await,
         Command::Runs(args) => read::list(args, terminal).await,
         Command::Export(args) => read::export(args, terminal).await,

@@ -134,6 +134,21 @@ impl Teller {
         Ok(Self { hub, store, next_seq: 1 })
     }
 
+    /// Goes on with an ended run: `again` is the event that says so. Its time goes on where it ended.
+    pub async fn go_on(store: Store, mut state: RunState, again: RunEvent, clock: Clock) -> Result<Self, TellError> {
+        let envelope = Envelope { seq: state.next_seq, at: state.at, event: again };
+        let time = RunTime { at_start: state.at, clock };
+        state.apply(&envelope)?;
+        store.append(&state.id, envelope).await?;
+        let next_seq = state.next_seq;
+        Ok(Self { hub: Hub::new(state, time), store, next_seq })
+    }
+
+    /// The run's time when this process began to measure it.
+    pub fn began_at(&self) -> Nanos {
+        self.hub.time.at_start
+    }
+
     /// The run for those who listen.
     pub fn hub(&self) -> &Arc<Hub> {
         &self.hub

@@ -62,6 +62,15 @@ pub(super) async fn begin(
     }
     let mut teller = Teller::begin(runs.store.clone(), run.clone(), started, clock).await?;
     teller.tell(teller.now(), RunEvent::Probed { facts: Box::new(facts.clone()), origin: origin(&facts) }).await?;
+    let (patience, serving) = (Patience::default(), Handle::current());
+    let settled = Vec::new();
+    let job = Job { plan, settled, run: run.clone(), target, facts, clock, corpus, patience, serving, gpus };
+    launch(runs, teller, job);
+    Ok(run)
+}
+
+/// Measures on a thread of its own, and tells what it says.
+pub(super) fn launch(runs: &Arc<Runs>, teller: Teller, job: Job) {
     let (facts_in, facts_out) = mpsc::channel(WAITING_FACTS);
     let stop = CancellationToken::new();
     let (running, ended) = watch::channel(());
@@ -69,8 +78,6 @@ pub(super) async fn begin(
     let steering = watch::Sender::default();
     let outlets = Outlets { facts: facts_in, gauge: hub.gauge(), stop: stop.clone(), steering: steering.subscribe() };
     *runs.slot() = Slot::Taken(Active { hub, stop: stop.clone(), steering, ended });
-    let (patience, serving) = (Patience::default(), Handle::current());
-    let job = Job { plan, run: run.clone(), target, facts, corpus, clock, patience, serving, gpus };
     let outcome = on_own_thread(move || measure(job, outlets));
     let runs = Arc::clone(runs);
     tokio::spawn(async move {
@@ -81,11 +88,10 @@ pub(super) async fn begin(
         }
         drop(running);
     });
-    Ok(run)
 }
 
 /// The text that the plan names, from the folder beside the store.
-async fn corpus(runs: &Runs, plan: &RunPlan) -> Result<Option<Corpus>, StartError> {
+pub(super) async fn corpus(runs: &Runs, plan: &RunPlan) -> Result<Option<Corpus>, StartError> {
     let Some(name) = plan.corpus().cloned() else { return Ok(None) };
     let folder = runs.store.path().with_file_name(CORPORA);
     let read = tokio::task::spawn_blocking(move || Corpus::read(&folder, &name)).await;
@@ -123,6 +129,7 @@ async fn tell_all(
 
 async fn tell(teller: &mut Teller, fact: Fact) -> Result<(), TellError> {
     let Fact { at, event, raw } = fact;
+    let at = teller.began_at() + at;
     let (RunEvent::CellFinished { cell, .. }, Some(raw)) = (&event, raw) else {
         return teller.tell(at, event).await;
     };

@@ -2,6 +2,7 @@
 
 mod labels;
 mod measure;
+mod resume;
 
 use std::{
     collections::BTreeMap,
@@ -58,6 +59,15 @@ pub enum StartError {
     /// The run could not be stored.
     #[error(transparent)]
     Store(#[from] TellError),
+    /// The run to go on with can't be read.
+    #[error(transparent)]
+    Load(#[from] StoreError),
+    /// There is nothing to go on with.
+    #[error("run {0} can't go on: it is running, or has all its cells, or was not measured here")]
+    NothingOpen(RunId),
+    /// What answers now is not what was measured.
+    #[error("the run can't go on, as the server is another one now: {0}. Start a new run with the same plan")]
+    Changed(String),
     /// The agent is about to end.
     #[error("the agent is stopping: start it again first")]
     Stopping,
@@ -153,6 +163,24 @@ impl Runs {
         let runs = Arc::clone(self);
         // From here on the run exists, even if who asked for it has gone.
         let begun = tokio::spawn(async move { measure::begin(&runs, &reserved, plan, target, described).await });
+        begun.await.unwrap_or_else(|_the_runtime_ends| Err(StartError::Stopping))
+    }
+
+    /// Goes on with a run that ended too early, with the cells that are missing, if its server is still the same.
+    pub async fn resume(self: &Arc<Self>, run: &RunId, key: Option<Secret>) -> Result<(), StartError> {
+        let reserved = self.reserve()?;
+        let state = self.store.load(run).await?;
+        if !state.can_go_on() {
+            return Err(StartError::NothingOpen(run.clone()));
+        }
+        let target = Target { url: state.plan.target().clone(), key };
+        let described = look(&target, state.plan.model()).await?;
+        let changed = resume::changes(&state, &described.facts);
+        if !changed.is_empty() {
+            return Err(StartError::Changed(changed.join("; ")));
+        }
+        let runs = Arc::clone(self);
+        let begun = tokio::spawn(async move { resume::go_on(&runs, &reserved, state, target, described).await });
         begun.await.unwrap_or_else(|_the_runtime_ends| Err(StartError::Stopping))
     }
 

@@ -58,6 +58,7 @@ pub const RULES: &[(Method, &str, Need)] = &[
     (Method::GET, path::LIVE, Need::LookAtRun),
     (Method::POST, path::STOP, Need::Act),
     (Method::POST, path::STEER, Need::Act),
+    (Method::POST, path::RESUME, Need::Act),
     (Method::GET, path::EXPORT, Need::LookAtRun),
     (Method::GET, path::CELL, Need::LookAtRun),
     (Method::GET, path::REQUESTS, Need::LookAtRun),

@@ -82,7 +82,10 @@ impl From<StartError> for Refusal {
             }
             StartError::Busy(_) => (StatusCode::CONFLICT, "busy"),
             StartError::Target(_) => (StatusCode::BAD_GATEWAY, "target_unreachable"),
-            StartError::Store(_) => (StatusCode::INTERNAL_SERVER_ERROR, "store_failed"),
+            StartError::Load(StoreError::NoSuchRun(_)) => (StatusCode::NOT_FOUND, "not_found"),
+            StartError::Store(_) | StartError::Load(_) => (StatusCode::INTERNAL_SERVER_ERROR, "store_failed"),
+            StartError::NothingOpen(_) => (StatusCode::CONFLICT, "run_over"),
+            StartError::Changed(_) => (StatusCode::CONFLICT, "server_changed"),
             StartError::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
         };
         Self::new(status, code, error)

@@ -96,6 +96,7 @@ pub fn app(state: AppState) -> Router {
         .route(path::LIVE, get(live::upgrade))
         .route(path::STOP, post(runs::stop))
         .route(path::STEER, post(runs::steer))
+        .route(path::RESUME, post(runs::resume))
         .route(path::EXPORT, get(export::file))
         .route(path::PROBE, post(runs::probe))
         .route(path::SERVERS, get(servers::found))

@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use speedmatrix_shared::{
-    api::{Info, PROTOCOL, ProbeRequest, Role, RunSummary, StartRun, Started},
+    api::{Info, PROTOCOL, ProbeRequest, ResumeRun, Role, RunSummary, StartRun, Started},
     facts,
     id::RunId,
     label::{LabelPatch, Labels},
@@ -77,6 +77,16 @@ pub(super) async fn start(
 
 pub(super) async fn stop(State(app): State<AppState>, Path(id): Path<String>) -> Result<StatusCode, Refusal> {
     app.runs.stop(&measurable(&id)?).await?;
+    Ok(StatusCode::ACCEPTED)
+}
+
+pub(super) async fn resume(
+    State(app): State<AppState>,
+    Path(id): Path<String>,
+    Body(request): Body<ResumeRun>,
+) -> Result<StatusCode, Refusal> {
+    let key = request.api_key.as_deref().and_then(Secret::new);
+    app.runs.resume(&measurable(&id)?, key).await?;
     Ok(StatusCode::ACCEPTED)
 }
 

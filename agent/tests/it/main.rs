@@ -30,6 +30,8 @@ mod raw;
 #[cfg(test)]
 mod recorded;
 #[cfg(test)]
+mod resume;
+#[cfg(test)]
 mod rig;
 #[cfg(test)]
 mod scenarios;

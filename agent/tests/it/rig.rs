@@ -132,6 +132,7 @@ impl Rig {
         let (stop, steering) = (CancellationToken::new(), watch::Sender::default());
         let steered = steering.subscribe();
         let job = Job {
+            settled: Vec::new(),
             corpus: self.corpus.clone(),
             plan,
             run: self.id.parse().unwrap(),

@@ -9,6 +9,7 @@ mod odd;
 mod reference;
 mod relay;
 mod report;
+mod resume;
 mod rig;
 mod run;
 mod runs;

@@ -125,6 +125,30 @@ impl Rig {
     }
 }
 
+/// A simulated server of its own, which outlives the agent.
+#[derive(Debug)]
+pub(crate) struct Simulator {
+    /// Its address.
+    pub(crate) url: String,
+    _process: Child,
+}
+
+impl Simulator {
+    /// Starts one on port 0, faster than the clock on the wall.
+    pub(crate) async fn start() -> Result<Self> {
+        let binary = env("AGENT_BIN").context("AGENT_BIN is not set: the browser tests run in `cargo xtask test`")?;
+        let mut process = Command::new(binary)
+            .args(["sim", "--listen", "127.0.0.1:0", "--clock-factor", "20"])
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let mut lines = BufReader::new(process.stdout.take().context("the simulator's output")?).lines();
+        let url = lines.next_line().await?.context("the simulator ended before it told its address")?;
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        Ok(Self { url, _process: process })
+    }
+}
+
 async fn start_agent(store: &Path, arguments: &[&str]) -> Result<(Child, String)> {
     let binary = env("AGENT_BIN").context("AGENT_BIN is not set: the browser tests run in `cargo xtask test`")?;
     let mut agent = Command::new(&binary)

@@ -20,7 +20,7 @@ pub(crate) async fn finished(page: &WebDriver) -> Result<u64> {
     Ok(page.execute(script, vec![]).await?.convert()?)
 }
 
-async fn set(page: &WebDriver, name: &str, text: &str) -> Result<()> {
+pub(crate) async fn set(page: &WebDriver, name: &str, text: &str) -> Result<()> {
     let field = wait_for(page, &format!("[name={name}]")).await?;
     field.clear().await?;
     field.send_keys(text).await?;

@@ -168,7 +168,7 @@ pub enum ApplyError {
         got: u64,
     },
     /// A log starts with `RunStarted`, and only there.
-    #[error("event {seq} can't stand there: a run starts with exactly one start event")]
+    #[error("event {seq} can't stand there: a run starts with one start event, and only an ended one goes on")]
     Misplaced {
         /// Its number.
         seq: u64,
@@ -257,6 +257,10 @@ impl RunState {
                 self.push_log(at, LogLevel::Info, next.sentence().to_owned());
             }
             RunEvent::Log { level, text } => self.push_log(at, *level, text.clone()),
+            RunEvent::RunResumed { .. } if self.status == RunStatus::Running => {
+                return Err(ApplyError::Misplaced { seq });
+            }
+            RunEvent::RunResumed { .. } => self.reopen(at),
             RunEvent::RunFinished { outcome } => self.end(outcome),
         }
         self.next_seq = seq + 1;
@@ -302,6 +306,26 @@ impl RunState {
             }
         }
         self.status = RunStatus::Ended { outcome: outcome.clone() };
+    }
+
+    fn reopen(&mut self, at: Nanos) {
+        for cell in &mut self.cells {
+            if matches!(cell.state, CellState::NotReached | CellState::Cancelled) {
+                cell.state = CellState::Planned;
+            }
+        }
+        (self.status, self.next) = (RunStatus::Running, Next::Go);
+        self.push_log(at, LogLevel::Info, "the run goes on with the cells that are missing".to_owned());
+    }
+
+    /// Whether it ended before all its cells had their turn, so that it can go on.
+    pub fn can_go_on(&self) -> bool {
+        let is_ended_early = match &self.status {
+            RunStatus::Running => false,
+            RunStatus::Ended { outcome } => *outcome != RunOutcome::Finished,
+        };
+        let is_open = |cell: &Cell| matches!(cell.state, CellState::NotReached | CellState::Cancelled);
+        is_ended_early && !matches!(self.origin, Some(Origin::Imported) | None) && self.cells.iter().any(is_open)
     }
 
     /// Whether it waits, with no cell running, until somebody lets it go on.

@@ -149,3 +149,32 @@ fn titles_say_what_was_measured() {
     assert_eq!(state.title(), "deepseek-ai/DeepSeek-V4-Flash-DSpark on H200 NVL ×2");
     assert!(!state.is_simulated());
 }
+
+#[test]
+fn an_ended_run_goes_on_with_what_is_open() {
+    let (first, second) = ("decode-8K-1".parse().unwrap(), "decode-8K-2".parse().unwrap());
+    let mut state = RunState::fold(
+        id(),
+        &numbered(vec![
+            RunEvent::Probed { facts: Box::default(), origin: Origin::Measured },
+            RunEvent::CellFinished { cell: first, result: Box::new(CellResult::not_drained(1.0, 0.0)) },
+            RunEvent::CellStarted { cell: second },
+        ]),
+    )
+    .unwrap()
+    .unwrap();
+    let next = |state: &mut RunState, event| {
+        let envelope = Envelope { seq: state.next_seq, at: Nanos(99), event };
+        state.apply(&envelope)
+    };
+    let again = || RunEvent::RunResumed { resumed_unix_ms: 5 };
+    assert!(matches!(next(&mut state, again()), Err(ApplyError::Misplaced { .. })));
+    next(&mut state, RunEvent::RunFinished { outcome: RunOutcome::Interrupted }).unwrap();
+    assert!(state.can_go_on());
+    let done = state.cell(first).cloned();
+    next(&mut state, again()).unwrap();
+    assert_eq!((state.status.clone(), state.cell(first).cloned()), (RunStatus::Running, done));
+    assert_eq!(state.cell(second).map(|cell| &cell.state), Some(&CellState::Planned));
+    next(&mut state, RunEvent::RunFinished { outcome: RunOutcome::Finished }).unwrap();
+    assert!(!state.can_go_on());
+}

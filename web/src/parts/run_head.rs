@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 use speedmatrix_shared::{
-    api::{self, engine_line},
+    api::{self, ResumeRun, engine_line},
     event::{Origin, RunOutcome},
     facts::{self, Kpi},
     plan::PlanDraft,
@@ -16,7 +16,7 @@ use super::{
     notes::{HeadLabels, RunLabels},
     notice::{Notice, Weight},
 };
-use crate::{live::LiveRun, query};
+use crate::{browser, fetch, live::LiveRun, query, shell::Shell};
 
 /// The head.
 #[component]
@@ -74,15 +74,48 @@ pub fn RunHead(
 fn Outcome(run: LiveRun) -> impl IntoView {
     let outcome = Memo::new(move |_| run.state.with(ending));
     let again = run.state.with_untracked(again);
+    let open = Memo::new(move |_| run.state.with(RunState::can_go_on));
+    let may_act = Shell::of_app().may_act;
     move || {
         let Again { address, words } = again.clone();
         outcome.get().map(|(weight, text)| {
             view! {
                 <div class="simulated" data-testid="outcome">
-                    <Notice weight text><a class="btn" href=address>{words}</a></Notice>
+                    <Notice weight text>
+                        {(open.get() && may_act.get()).then(|| view! { <GoOn run/> })}
+                        <a class="btn" href=address>{words}</a>
+                    </Notice>
                 </div>
             }
         })
+    }
+}
+
+/// Lets the run go on with the cells that are missing. The page is opened anew then, and watches.
+#[component]
+fn GoOn(run: LiveRun) -> impl IntoView {
+    let trouble = RwSignal::new(None::<String>);
+    let is_sent = RwSignal::new(false);
+    let path = run.state.with_untracked(|state| api::path::of(api::path::RESUME, &state.id));
+    let path = StoredValue::new(path);
+    let press = move |_| {
+        is_sent.set(true);
+        leptos::task::spawn_local(async move {
+            match fetch::order(&path.get_value(), &ResumeRun::default()).await {
+                Ok(()) => browser::reload(),
+                Err(error) => {
+                    is_sent.set(false);
+                    trouble.set(Some(error.to_string()));
+                }
+            }
+        });
+    };
+    let words = move || if is_sent.get() { "Looking at the server…" } else { "Measure the missing cells" };
+    view! {
+        <button type="button" class="btn primary" data-testid="resume" disabled=move || is_sent.get() on:click=press>
+            {words}
+        </button>
+        <span role="status" class="error" data-testid="resume-error">{move || trouble.get()}</span>
     }
 }
 

@@ -1,0 +1,118 @@
+//! A run that ended too early goes on with the cells that are missing.
+
+use std::sync::Arc;
+
+use speedmatrix_shared::{
+    event::RunEvent,
+    id::{CellId, RunId},
+    state::{Cell, CellState, RunState},
+    stats::cell::CellResult,
+    target::TargetFacts,
+};
+use tokio::runtime::Handle;
+
+use super::{Reserved, Runs, Slot, StartError, measure, unix_ms};
+use crate::{
+    bench::{Job, Patience},
+    client::Target,
+    clock::Clock,
+    host::Described,
+    hub::Teller,
+};
+
+/// Longest id that a run may have, and so what its prompts are seeded with, in bytes.
+const MAX_ID_BYTES: usize = 64;
+
+/// What is known on both sides and differs: half of a matrix of one server and half of another would tell of none.
+pub(super) fn changes(state: &RunState, now: &TargetFacts) -> Vec<String> {
+    let Some(then) = &state.facts else { return Vec::new() };
+    let text = |value: &Option<String>| value.clone();
+    let simulated = |facts: &TargetFacts| {
+        facts.simulated.as_ref().map(|it| format!("{} at {} times, seed {}", it.preset, it.clock_factor, it.seed))
+    };
+    let number = |value: Option<u64>| value.map(|value| value.to_string());
+    let pairs = [
+        ("model", text(&then.served_model), text(&now.served_model)),
+        ("engine", text(&then.engine.engine), text(&now.engine.engine)),
+        ("version", text(&then.engine.version), text(&now.engine.version)),
+        ("quantization", text(&then.engine.quantization), text(&now.engine.quantization)),
+        ("GPU", text(&then.hardware.gpu), text(&now.hardware.gpu)),
+        ("GPUs", number(then.hardware.gpu_count.map(u64::from)), number(now.hardware.gpu_count.map(u64::from))),
+        ("KV cache", number(then.limits.kv_tokens), number(now.limits.kv_tokens)),
+        ("longest context", number(then.limits.max_model_len), number(now.limits.max_model_len)),
+        ("launch command", text(&then.launch_command), text(&now.launch_command)),
+        ("simulator", simulated(then), simulated(now)),
+    ];
+    let differ = pairs.into_iter().filter_map(|(name, then, now)| Some((name, then?, now?)));
+    let differ = differ.filter(|(_, then, now)| then != now);
+    differ.map(|(name, then, now)| format!("{name} was {then} and is {now}")).collect()
+}
+
+/// Goes on with a run whose target answered.
+pub(super) async fn go_on(
+    runs: &Arc<Runs>,
+    _place: &Reserved,
+    state: RunState,
+    target: Target,
+    Described { facts, gpus }: Described,
+) -> Result<(), StartError> {
+    let corpus = measure::corpus(runs, &state.plan).await?;
+    let clock = Clock::start().with_factor(facts.simulated.as_ref().map_or(1.0, |s| s.clock_factor));
+    let plan = state.plan.clone();
+    let settled = state.cells.iter().filter_map(settled).collect();
+    let run = seed_of(&state);
+    if !matches!(*runs.slot(), Slot::Starting) {
+        return Err(StartError::Stopping);
+    }
+    let again = RunEvent::RunResumed { resumed_unix_ms: unix_ms() };
+    let teller = Teller::go_on(runs.store.clone(), state, again, clock).await?;
+    let (patience, serving) = (Patience::default(), Handle::current());
+    measure::launch(runs, teller, Job { plan, settled, run, target, facts, clock, corpus, patience, serving, gpus });
+    Ok(())
+}
+
+/// What was measured of a cell; nothing if it is open. A cell that was left out has no results.
+fn settled(cell: &Cell) -> Option<(CellId, Vec<CellResult>)> {
+    match &cell.state {
+        CellState::Finished { result } if cell.repeats.is_empty() => Some((cell.id, vec![result.as_ref().clone()])),
+        CellState::Finished { .. } => Some((cell.id, cell.repeats.clone())),
+        CellState::Skipped { .. } => Some((cell.id, Vec::new())),
+        CellState::Planned | CellState::Running { .. } | CellState::NotReached | CellState::Cancelled => None,
+    }
+}
+
+/// The run's id with the number of the event that lets it go on: its documents are new to the server's cache.
+fn seed_of(state: &RunState) -> RunId {
+    let mark = format!("-{}", state.next_seq);
+    let kept = state.id.as_str().get(..MAX_ID_BYTES - mark.len()).unwrap_or(state.id.as_str());
+    format!("{kept}{mark}").parse().expect("an id with a number is one")
+}
+
+#[cfg(test)]
+mod tests {
+    use speedmatrix_shared::sample;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_known_on_both_sides_can_differ() {
+        let state = sample::reference();
+        let then = state.facts.clone().unwrap();
+        assert_eq!(changes(&state, &then), Vec::<String>::new());
+        assert_eq!(changes(&state, &TargetFacts::default()), Vec::<String>::new());
+        let mut now = then;
+        now.engine.version = Some("0.99".into());
+        now.hardware.gpu_count = Some(8);
+        insta::assert_snapshot!(changes(&state, &now).join("\n"), @"
+version was 0.25.0 and is 0.99
+GPUs was 2 and is 8
+");
+    }
+
+    #[test]
+    fn a_run_s_second_start_has_prompts_of_its_own() {
+        let state = RunState { id: "x".repeat(64).parse().unwrap(), ..sample::reference() };
+        assert_eq!(seed_of(&state).as_str().len(), 64);
+        assert_ne!(seed_of(&state), state.id);
+    }
+}

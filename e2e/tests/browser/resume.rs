@@ -1,0 +1,48 @@
+//! An agent that dies in the middle of a run, and a run that goes on where it was.
+
+use anyhow::{Result, ensure};
+
+use crate::{
+    looks,
+    rig::{Rig, Simulator, no_errors, until, wait_for, wait_text},
+    run::{finished, matrix, set},
+};
+
+#[tokio::test]
+async fn an_interrupted_run_goes_on_and_is_completed() -> Result<()> {
+    let simulator = Simulator::start().await?;
+    let mut rig = Rig::start(&[]).await?;
+    let page = rig.browser(1440, 900).await?;
+    page.goto(format!("{}/new", rig.url)).await?;
+    for (field, text) in [("target", simulator.url.as_str()), ("contexts", "8K,16K"), ("concurrency", "1,4")] {
+        set(&page, field, text).await?;
+    }
+    set(&page, "duration", "60s").await?;
+    wait_for(&page, "[data-testid=start]").await?.click().await?;
+    let run = until("the run's page", async || {
+        let url = page.current_url().await?;
+        Ok(url.path().starts_with("/runs/").then(|| url.path().to_owned()))
+    })
+    .await?;
+    until("a cell", async || Ok((finished(&page).await? >= 1).then_some(()))).await?;
+    rig.kill_agent().await?;
+    wait_text(&page, "[data-testid=conn]", |text| text.contains("Reconnecting")).await?;
+    rig.restart_agent(&[]).await?;
+
+    page.goto(format!("{}{run}", rig.url)).await?;
+    wait_text(&page, "[data-testid=outcome]", |text| text.contains("ended in the middle")).await?;
+    looks::check(&page, "interrupted").await?;
+    let before = matrix(&page).await?;
+    let kept = finished(&page).await?;
+    ensure!(kept >= 1, "what was measured is gone");
+    wait_for(&page, "[data-testid=resume]").await?.click().await?;
+    wait_text(&page, "[data-testid=status]", |text| text.contains("Finished")).await?;
+    until("all cells", async || Ok((finished(&page).await? == 4).then_some(()))).await?;
+    let after = matrix(&page).await?;
+    // What was measured before is there with the very same numbers; two cells hardly ever have the same.
+    let same = before.iter().filter(|(cell, text)| after.get(*cell) == Some(text)).count() as u64;
+    ensure!(same >= kept, "measured cells changed: {before:?} became {after:?}");
+    no_errors(&page).await?;
+    page.quit().await?;
+    Ok(())
+}
