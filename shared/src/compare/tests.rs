@@ -3,13 +3,14 @@
 use proptest::prelude::*;
 
 use super::{
-    CellVerdict, Comparison, Ranked,
+    CellSide, CellVerdict, Comparison, Ranked,
     export::{ComparisonFormat, render},
     gate::{Gate, IfInconclusive},
     repeats::RepeatPlan,
 };
 use crate::{
     event::{Envelope, Origin, RunEvent, RunOutcome},
+    format,
     id::CellId,
     plan::{PlanDraft, RunPlan},
     sample,
@@ -253,7 +254,7 @@ fn a_run_against_itself_and_one_that_still_runs_say_so() {
     assert!(itself.differences().is_empty());
     let running = RunState::fold("b".parse().unwrap(), sample::reference_events().iter().take(9)).unwrap().unwrap();
     let comparison = speed(&reference, &running);
-    assert_eq!(comparison.notes, ["B is still running: 7 of its 73 cells are done."]);
+    assert_eq!(comparison.notes.first().map(String::as_str), Some("B is still running: 7 of its 73 cells are done."));
     assert_eq!(Gate::of(&comparison, IfInconclusive::Pass), Gate::NotComparable);
 }
 
@@ -362,4 +363,39 @@ proptest! {
             prop_assert_eq!((counts.faster, counts.slower, counts.only_a, counts.only_b), (0, 0, 0, 0));
         }
     }
+}
+
+/// A real pair of another tool, with and without speculation, where it lies beside the repository.
+#[test]
+fn a_real_pair_of_another_tool_is_likely_slower_without_speculation() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/samples");
+    if !folder.is_dir() {
+        println!("skipped: {} is not here", folder.display());
+        return;
+    }
+    let read = |name: &str| {
+        let bytes = std::fs::read(folder.join(name)).unwrap();
+        crate::import::read(&bytes).unwrap().remove(0).run
+    };
+    let comparison = speed(&read("lib-nvfp4-mtp.json"), &read("lib-nvfp4-nomtp.json"));
+    let cell = |id: &str| {
+        let cell = comparison.cells.iter().find(|cell| cell.id.to_string() == id).unwrap();
+        let value = |side: &Option<CellSide>| format::rate(side.as_ref().and_then(|side| side.value));
+        let ratio = cell.ratio().map_or_else(String::new, |ratio| format!("{ratio:.4}"));
+        format!(
+            "{id}: {} and {}, {ratio} {} {:?}",
+            value(&cell.a),
+            value(&cell.b),
+            cell.label(comparison.metric),
+            cell.caveat()
+        )
+    };
+    let cells = ["decode-1-1", "decode-128K-64", "decode-128K-128", "prefill-8K-1"].map(cell);
+    insta::assert_snapshot!(format!("{}\n{}", comparison.sentence(), cells.join("\n")), @r#"
+B is likely slower in 36 cells, inconclusive in 5, not comparable in 4. Run-to-run variation unknown: no cell was repeated on both sides.
+decode-1-1: 121.2 and 78.5, 0.6475 likely slower Some("run-to-run variation unknown")
+decode-128K-64: 1,620.4 and 1,209.1, 0.7462 likely slower Some("run-to-run variation unknown")
+decode-128K-128: 2,137.8 and 1,526.9,  not comparable None
+prefill-8K-1: 17.4K and 17.8K, 1.0248 inconclusive Some("run-to-run variation unknown")
+"#);
 }
