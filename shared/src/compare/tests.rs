@@ -382,13 +382,8 @@ fn a_real_pair_of_another_tool_is_likely_slower_without_speculation() {
         let cell = comparison.cells.iter().find(|cell| cell.id.to_string() == id).unwrap();
         let value = |side: &Option<CellSide>| format::rate(side.as_ref().and_then(|side| side.value));
         let ratio = cell.ratio().map_or_else(String::new, |ratio| format!("{ratio:.4}"));
-        format!(
-            "{id}: {} and {}, {ratio} {} {:?}",
-            value(&cell.a),
-            value(&cell.b),
-            cell.label(comparison.metric),
-            cell.caveat()
-        )
+        let (a, b, label) = (value(&cell.a), value(&cell.b), cell.label(comparison.metric));
+        format!("{id}: {a} and {b}, {ratio} {label} {:?}", cell.caveat())
     };
     let cells = ["decode-1-1", "decode-128K-64", "decode-128K-128", "prefill-8K-1"].map(cell);
     insta::assert_snapshot!(format!("{}\n{}", comparison.sentence(), cells.join("\n")), @r#"
