@@ -11,6 +11,7 @@ use speedmatrix_shared::{
 
 use super::{
     badge::{flagged_badge, import_badge, origin_badge, status_badge},
+    compare::pick::PickBox,
     icon::{Icon, icon},
     run_list::RunList,
     run_menu::{Editing, RunMenu, button_id},
@@ -31,7 +32,7 @@ pub fn RunCard(
     /// The run whose labels are being edited.
     editing: RwSignal<Option<Editing>>,
 ) -> impl IntoView {
-    let (shown, home, of_menu) = (id.to_string(), address(&id), button_id(&id));
+    let (shown, home, of_menu, of_pick) = (id.to_string(), address(&id), button_id(&id), id.clone());
     let run = Memo::new(move |before: Option<&Option<RunSummary>>| {
         // A card outlives its run by a moment.
         list.run(&id).or_else(|| before.cloned().flatten())
@@ -48,6 +49,7 @@ pub fn RunCard(
                     <a href=home><bdi>{move || name.get()}</bdi></a>
                 </h2>
                 <Meta run/>
+                <PickBox id=of_pick/>
                 <Tags run/>
             </div>
             <Numbers run/>
