@@ -25,7 +25,7 @@ fetch('/api/v1/runs/reference/export?format=json').then(answer => answer.json())
 
 async fn bring_changed(page: &WebDriver, id: &str, name: &str, factor: f64) -> Result<()> {
     let told = page.execute_async(BRING_CHANGED, vec![id.into(), name.into(), factor.into()]).await?;
-    ensure!(told.json()["id"] == id, "{id} was not imported: {}", told.json());
+    ensure!(told.json()[0]["id"] == id, "{id} was not imported: {}", told.json());
     Ok(())
 }
 

@@ -129,7 +129,7 @@ fn spec(comparison: &Comparison, picture: Picture, room: Room) -> Spec {
         frame: match room {
             Room::Narrow => Frame::new(360.0, 270.0, 30.0),
             Room::Middle => Frame::new(980.0, 340.0, 40.0),
-            Room::Wide => Frame::new(640.0, 300.0, 40.0),
+            Room::Wide => Frame::new(440.0, 290.0, 30.0),
         },
     }
 }
@@ -142,18 +142,8 @@ pub fn CurvesSection(
 ) -> impl IntoView {
     let Compared { view, comparison, .. } = compared;
     let axes = Memo::new(move |_| comparison.with(|it| decode_axes(&it.cells)));
-    let context = Memo::new(move |_| {
-        let chosen = view.with(|view| view.context);
-        axes.with(|(contexts, _)| {
-            contexts.iter().copied().find(|it| Some(*it) == chosen).or_else(|| contexts.first().copied())
-        })
-    });
-    let level = Memo::new(move |_| {
-        let chosen = view.with(|view| view.level);
-        axes.with(|(_, levels)| {
-            levels.iter().copied().find(|it| Some(*it) == chosen).or_else(|| levels.first().copied())
-        })
-    });
+    let context = Memo::new(move |_| axes.with(|(all, _)| picked(all, view.with(|view| view.context))));
+    let level = Memo::new(move |_| axes.with(|(_, all)| picked(all, view.with(|view| view.level))));
     let has_prefill =
         Memo::new(move |_| comparison.with(|it| it.cells.iter().filter(|cell| Picture::Prefill.has(cell)).count() > 1));
     let has_levels = Memo::new(move |_| axes.with(|(_, levels)| levels.len() > 1));
@@ -162,22 +152,21 @@ pub fn CurvesSection(
     let over_level = Signal::derive(move || context.get().filter(|_| has_levels.get()).map(Picture::OverLevel));
     let over_context = Signal::derive(move || level.get().filter(|_| has_contexts.get()).map(Picture::OverContext));
     let has_any = Memo::new(move |_| has_prefill.get() || has_levels.get() || has_contexts.get());
-    let choices = move || {
-        view! {
-            <Choice
-                label="Context" testid="curve-context" shown=has_levels
-                options=Signal::derive(move || axes.with(|(contexts, _)| texts(contexts)))
-                chosen=Signal::derive(move || context.get().map(|it| it.to_string()))
-                choose=Callback::new(move |text: String| view.update(|view| view.context = text.parse().ok()))
-            />
-            <Choice
-                label="Requests at once" testid="curve-level" shown=has_contexts
-                options=Signal::derive(move || axes.with(|(_, levels)| texts(levels)))
-                chosen=Signal::derive(move || level.get().map(|it| it.to_string()))
-                choose=Callback::new(move |text: String| view.update(|view| view.level = text.parse().ok()))
-            />
-        }
+    let choose_context = Choice {
+        label: "Context",
+        testid: "curve-context",
+        options: Signal::derive(move || axes.with(|(contexts, _)| texts(contexts))),
+        chosen: Signal::derive(move || context.get().map(|it| it.to_string())),
+        choose: Callback::new(move |text: String| view.update(|view| view.context = text.parse().ok())),
     };
+    let choose_level = Choice {
+        label: "Requests at once",
+        testid: "curve-level",
+        options: Signal::derive(move || axes.with(|(_, levels)| texts(levels))),
+        chosen: Signal::derive(move || level.get().map(|it| it.to_string())),
+        choose: Callback::new(move |text: String| view.update(|view| view.level = text.parse().ok())),
+    };
+    let choices = move || (has_levels.get().then(|| choose_context.view()), has_contexts.get().then(|| choose_level.view()));
     move || {
         has_any.get().then(|| {
             view! {
@@ -187,9 +176,9 @@ pub fn CurvesSection(
                             <h2 id="curves-title">"Curves"</h2>
                             <p class="say">"Both runs in one picture; bands are 95 % intervals, where they are known."</p>
                         </div>
-                        <div class="tools">{choices()}</div>
+                        <div class="tools">{choices}</div>
                     </div>
-                    <div class="two even">
+                    <div class="overlaid">
                         <Drawn compared picture=over_level/>
                         <Drawn compared picture=over_context/>
                         <Drawn compared picture=prefill/>
@@ -200,34 +189,42 @@ pub fn CurvesSection(
     }
 }
 
+/// What is chosen, or else the first.
+fn picked<T: Copy + PartialEq>(all: &[T], chosen: Option<T>) -> Option<T> {
+    all.iter().copied().find(|it| Some(*it) == chosen).or_else(|| all.first().copied())
+}
+
 fn texts<T: ToString>(values: &[T]) -> Vec<String> {
     values.iter().map(ToString::to_string).collect()
 }
 
-#[component]
-fn Choice(
+/// Which of the lines of a matrix a picture shows.
+#[derive(Clone, Copy)]
+struct Choice {
     label: &'static str,
+    /// Stable name for tests.
     testid: &'static str,
-    shown: Memo<bool>,
     options: Signal<Vec<String>>,
     chosen: Signal<Option<String>>,
     choose: Callback<String>,
-) -> impl IntoView {
-    let option = move |text: String| {
-        let (own, value) = (text.clone(), text.clone());
-        view! { <option value=value prop:selected=move || chosen.get().as_ref() == Some(&own)>{text}</option> }
-    };
-    move || {
-        shown.get().then(|| {
-            view! {
-                <label class="select">
-                    {label}
-                    <select data-testid=testid on:change=move |event| choose.run(event_target_value(&event))>
-                        {move || options.get().into_iter().map(option).collect_view()}
-                    </select>
-                </label>
-            }
-        })
+}
+
+impl Choice {
+    fn view(self) -> impl IntoView {
+        let Self { label, testid, options, chosen, choose } = self;
+        let option = move |text: String| {
+            let (own, value) = (text.clone(), text.clone());
+            let selected = move || chosen.get().as_ref() == Some(&own);
+            view! { <option value=value prop:selected=selected>{text}</option> }
+        };
+        view! {
+            <label class="select">
+                {label}
+                <select data-testid=testid on:change=move |event| choose.run(event_target_value(&event))>
+                    {move || options.get().into_iter().map(option).collect_view()}
+                </select>
+            </label>
+        }
     }
 }
 

@@ -82,6 +82,7 @@ fn Side(name: &'static str, says: &'static str, side: Memo<RunSide>) -> impl Int
                 {move || side.with(|side| view! { {status_badge(&side.status)} {origin_badge(side.origin)} })}
                 <span class="muted">{move || side.with(when)}</span>
                 <span class="muted">{move || side.with(cells)}</span>
+                <span class="muted id">{move || side.with(|side| format!("Run {}", side.id))}</span>
             </p>
         </div>
     }
@@ -157,66 +158,86 @@ fn file_name(comparison: &Comparison, format: ComparisonFormat) -> String {
     format!("speedmatrix-compare-{}-{}.{}", comparison.a.id, comparison.b.id, format.key())
 }
 
-#[component]
-fn Export(compared: Compared) -> impl IntoView {
-    let open = RwSignal::new(false);
-    let said = RwSignal::new("");
-    let close_on_escape = move |event: KeyboardEvent| {
-        if event.key() == "Escape" && open.get_untracked() {
-            open.set(false);
-            browser::focus(EXPORT_BUTTON);
-        }
-    };
-    let done = move |words: &'static str| {
-        said.set(words);
-        open.set(false);
+/// Milliseconds that it is said how copying or saving went.
+const SAID_MS: u32 = 4_000;
+
+/// The menu of the ways.
+#[derive(Clone, Copy)]
+struct Menu {
+    compared: Compared,
+    open: RwSignal<bool>,
+    /// How it went.
+    said: RwSignal<&'static str>,
+}
+
+impl Menu {
+    fn close(self) {
+        self.open.set(false);
         browser::focus(EXPORT_BUTTON);
-    };
-    let copy = move |_| {
-        let text = compared.comparison.with_untracked(|it| export::render(it, ComparisonFormat::Markdown));
-        // Not scoped: the menu that holds the button closes.
-        leptos::task::spawn_local(async move {
+    }
+
+    fn on_key(self, event: &KeyboardEvent) {
+        if event.key() == "Escape" && self.open.get_untracked() {
+            self.close();
+        }
+    }
+
+    fn render(self, format: ComparisonFormat) -> String {
+        self.compared.comparison.with_untracked(|it| export::render(it, format))
+    }
+
+    fn copy(self) {
+        let text = self.render(ComparisonFormat::Markdown);
+        self.close();
+        leptos::task::spawn_local_scoped_with_cancellation(async move {
             let is_copied = browser::copy(text).await;
-            done(if is_copied {
+            self.said.set(if is_copied {
                 "Copied as Markdown."
             } else {
                 "The browser did not allow copying: save the file instead."
             });
+            gloo_timers::future::TimeoutFuture::new(SAID_MS).await;
+            self.said.set("");
         });
-    };
-    let save = move |way: Way| {
-        compared.comparison.with_untracked(|it| {
-            browser::save_as(&file_name(it, way.format), way.content_type, &export::render(it, way.format));
-        });
-        done("Saved.");
-    };
-    let item = move |way: Way| {
-        view! {
-            <li>
-                <button type="button" data-testid=format!("export-{}", way.format.key()) on:click=move |_| save(way)>
-                    {way.name}
-                    <span>{way.says}</span>
-                </button>
-            </li>
-        }
-    };
-    let items = move || {
-        open.get().then(|| {
+    }
+
+    fn save(self, way: Way) {
+        let name = self.compared.comparison.with_untracked(|it| file_name(it, way.format));
+        browser::save_as(&name, way.content_type, &self.render(way.format));
+        self.close();
+    }
+
+    fn items(self) -> impl IntoView {
+        let item = move |way: Way| {
             view! {
-                <ul>
-                    <li>
-                        <button type="button" data-testid="copy-markdown" on:click=copy>
-                            "Copy as Markdown"
-                            <span>"To be pasted into a pull request"</span>
-                        </button>
-                    </li>
-                    {WAYS.map(item).collect_view()}
-                </ul>
+                <li>
+                    <button type="button" data-testid=format!("export-{}", way.format.key()) on:click=move |_| self.save(way)>
+                        {way.name}
+                        <span>{way.says}</span>
+                    </button>
+                </li>
             }
-        })
-    };
+        };
+        view! {
+            <ul>
+                <li>
+                    <button type="button" data-testid="copy-markdown" on:click=move |_| self.copy()>
+                        "Copy as Markdown"
+                        <span>"To be pasted into a pull request"</span>
+                    </button>
+                </li>
+                {WAYS.map(item).collect_view()}
+            </ul>
+        }
+    }
+}
+
+#[component]
+fn Export(compared: Compared) -> impl IntoView {
+    let (open, said) = (RwSignal::new(false), RwSignal::new(""));
+    let menu = Menu { compared, open, said };
     view! {
-        <div class="menu" on:keydown=close_on_escape>
+        <div class="menu" on:keydown=move |event| menu.on_key(&event)>
             <button
                 type="button"
                 class="btn"
@@ -228,8 +249,8 @@ fn Export(compared: Compared) -> impl IntoView {
                 {icon(Icon::Download)}
                 "Export"
             </button>
-            {items}
-            <p class="sr" role="status" data-testid="export-said">{move || said.get()}</p>
+            {move || open.get().then(|| menu.items())}
+            <p class="said" role="status" data-testid="export-said">{move || said.get()}</p>
         </div>
     }
 }

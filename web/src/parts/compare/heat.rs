@@ -274,7 +274,7 @@ fn ReadOut(compared: Compared, read: Read) -> impl IntoView {
     let shown = move || {
         match told.get() {
         None => view! {
-            <p class="muted">"Point at a cell, or move with the arrow keys, to read its numbers. Enter opens it in B."</p>
+            <p class="muted">"Point at a cell, or move with the arrow keys, to read its numbers. Enter opens it in B's run."</p>
         }
         .into_any(),
         Some((name, facts, ways)) => view! {
@@ -307,8 +307,8 @@ fn Legend(compared: Compared) -> impl IntoView {
         let [worse, better] = words.get().0;
         let (said_worse, said_better) = compared.comparison.with(|it| (it.metric.worse(), it.metric.better()));
         view! {
-            <span>{format!("{worse} and more, {said_worse}")}</span>
-            <span>{format!("{better} and more, {said_better}")}</span>
+            <span>{format!("{worse} or more, {said_worse}")}</span>
+            <span>{format!("{better} or more, {said_better}")}</span>
         }
     };
     let keys = move || {
