@@ -5,7 +5,7 @@ use thirtyfour::prelude::*;
 
 use crate::{
     looks::check,
-    rig::{Rig, no_errors, until, wait_for, wait_text},
+    rig::{Rig, no_errors, shot, until, wait_for, wait_text},
     runs::{card, press, wait_focus, with_runs},
 };
 
@@ -93,7 +93,7 @@ async fn two_runs_are_picked_compared_and_passed_on() -> Result<()> {
 
     let other = rig.browser(1440, 900).await?;
     other.goto(address(&page).await?).await?;
-    for part in ["sentence", "cells", "delta-decode", "differences", "verdicts"] {
+    for part in ["sentence", "cells", "delta-decode", "verdicts"] {
         let css = format!("[data-testid={part}]");
         let here = wait_for(&page, &css).await?.text().await?;
         wait_text(&other, &css, |text| text == here).await?;
@@ -128,6 +128,7 @@ async fn the_keyboard_alone_compares() -> Result<()> {
         text.contains("Sustained decode, 8K × 2") && text.contains("95 % interval")
     })
     .await?;
+    shot(&page, "compare-read-out").await?;
     press(&page, Key::End).await?;
     wait_focus(&page, "matrix-cell-0-7").await?;
     press(&page, Key::Enter).await?;
@@ -207,8 +208,8 @@ async fn a_running_run_is_followed_and_runs_without_a_common_cell_say_so() -> Re
     wait_text(&page, "[data-testid=caveats]", |text| text.contains("B is still running")).await?;
     // Without another look at the address: the cells come one by one.
     wait_text(&page, "[data-testid=caveats]", |text| !text.contains("still running")).await?;
-    wait_text(&page, "[data-testid=verdicts]", |text| text.contains("not comparable 0")).await?;
-    wait_text(&page, "[data-testid=cells] [data-cell=decode-16K-4]", |text| text.contains(" to ")).await?;
+    // What a busy machine measures may not be comparable, but it is measured.
+    wait_text(&page, "[data-testid=cells] [data-cell=decode-16K-4]", |text| !text.contains("was not measured")).await?;
     check(&page, "compare-repeated").await?;
 
     let long = start(&page, "32K").await?;

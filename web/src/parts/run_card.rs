@@ -48,8 +48,9 @@ pub fn RunCard(
                     <Pinned run/>
                     <a href=home><bdi>{move || name.get()}</bdi></a>
                 </h2>
-                <Meta run/>
-                <PickBox id=of_pick/>
+                <Meta run>
+                    <PickBox id=of_pick name/>
+                </Meta>
                 <Tags run/>
             </div>
             <Numbers run/>
@@ -83,7 +84,7 @@ fn Pinned(run: OfCard) -> impl IntoView {
 
 /// What the run is: status, where its numbers come from, what there is to look at, engine, date, how long it took.
 #[component]
-fn Meta(run: OfCard) -> impl IntoView {
+fn Meta(run: OfCard, children: Children) -> impl IntoView {
     let badges = part(run, |run| (run.status.clone(), run.origin, run.flagged, run.labels.imported.clone()));
     let facts = part(run, |run| (run.engine.clone(), run.started_unix_ms, run.elapsed_s));
     view! {
@@ -108,6 +109,7 @@ fn Meta(run: OfCard) -> impl IntoView {
                     }
                 })
             }}
+            {children()}
         </p>
     }
 }

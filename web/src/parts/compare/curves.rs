@@ -166,7 +166,8 @@ pub fn CurvesSection(
         chosen: Signal::derive(move || level.get().map(|it| it.to_string())),
         choose: Callback::new(move |text: String| view.update(|view| view.level = text.parse().ok())),
     };
-    let choices = move || (has_levels.get().then(|| choose_context.view()), has_contexts.get().then(|| choose_level.view()));
+    let choices =
+        move || (has_levels.get().then(|| choose_context.view()), has_contexts.get().then(|| choose_level.view()));
     move || {
         has_any.get().then(|| {
             view! {

@@ -166,7 +166,7 @@ fn Grid(compared: Compared, matrix: Matrix, read: Read, kind: Kind, over: &'stat
     let heads: Vec<_> =
         columns.iter().map(|head| view! { <th scope="col" role="columnheader">{head.clone()}</th> }).collect();
     let corner = match kind {
-        Kind::Prefill => "",
+        Kind::Prefill => "At once",
         Kind::Decode => "Context",
     };
     let row_view = |(row, head): (usize, String)| {

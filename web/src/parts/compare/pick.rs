@@ -44,6 +44,8 @@ impl Picked {
 pub fn PickBox(
     /// Whose card it is.
     id: RunId,
+    /// Its name.
+    name: Memo<Option<String>>,
 ) -> impl IntoView {
     let picked: Option<Picked> = use_context();
     picked.map(|picked| {
@@ -60,6 +62,7 @@ pub fn PickBox(
                     on:change=move |_| id.with_value(|id| picked.toggle(id))
                 />
                 "Compare"
+                <span class="sr">{move || name.get()}</span>
             </label>
         }
     })
