@@ -14,7 +14,8 @@ use crate::{
     fetch::{self, FetchError},
     labels::Bin,
     pages::{
-        enter::EnterPage, missing::MissingPage, run::RunPage, runs::RunsPage, settings::SettingsPage, setup::SetupPage,
+        compare::ComparePage, enter::EnterPage, missing::MissingPage, run::RunPage, runs::RunsPage,
+        settings::SettingsPage, setup::SetupPage,
     },
     parts::{
         keys::Keys,
@@ -46,6 +47,7 @@ pub fn App() -> impl IntoView {
                     <Routes fallback=MissingPage>
                         <Route path=path!("/") view=RunsPage/>
                         <Route path=path!("/new") view=SetupPage/>
+                        <Route path=path!("/compare") view=ComparePage/>
                         <Route path=path!("/settings") view=SettingsPage/>
                         <Route path=path!("/runs/:id/*rest") view=RunPage/>
                     </Routes>

@@ -4,6 +4,7 @@
 pub mod app;
 pub mod browser;
 pub mod chart;
+pub mod compare_view;
 pub mod enter;
 pub mod fetch;
 pub mod filter;

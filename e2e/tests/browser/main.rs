@@ -2,6 +2,7 @@
 //! `CHROMIUM` and `AXE_JS`; `SHOTS=FOLDER` keeps screenshots.
 
 mod cell;
+mod compare;
 mod door;
 mod live;
 mod looks;

@@ -28,7 +28,7 @@ for (const kind of ['dragover', 'drop']) {
 
 pub(crate) async fn bring(page: &WebDriver, id: &str, name: &str, labels: Value) -> Result<()> {
     let told = page.execute_async(BRING, vec![id.into(), name.into(), labels]).await?;
-    ensure!(told.json()["id"] == id, "{id} was not imported: {}", told.json());
+    ensure!(told.json()[0]["id"] == id, "{id} was not imported: {}", told.json());
     Ok(())
 }
 

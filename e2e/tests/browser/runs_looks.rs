@@ -75,6 +75,8 @@ async fn the_keyboard_alone_is_enough() -> Result<()> {
     // From the search over the choices to the card, and into its menu.
     page.execute("document.querySelector('[data-run=bb] a').focus()", vec![]).await?;
     press(&page, Key::Tab).await?;
+    wait_focus(&page, "pick").await?;
+    press(&page, Key::Tab).await?;
     wait_focus(&page, "run-menu").await?;
     press(&page, Key::Enter).await?;
     wait_focus(&page, "pin").await?;

@@ -1,5 +1,6 @@
 //! One file per page.
 
+pub mod compare;
 pub mod enter;
 pub mod missing;
 pub mod run;

@@ -14,6 +14,7 @@ use crate::{
     browser, fetch,
     filter::RunFilter,
     parts::{
+        compare::pick::{CompareBar, Picked},
         icon::{Icon, icon},
         notice::{Loading, Notice, Weight},
         operator::ForOperator,
@@ -49,6 +50,7 @@ pub fn RunsPage() -> impl IntoView {
     let drawn = Memo::new(move |_| shown.with(|shown| shown.iter().take(limit.get()).cloned().collect::<Vec<_>>()));
     let hidden = Memo::new(move |_| shown.with(Vec::len).saturating_sub(limit.get()));
     let has_more = Memo::new(move |_| hidden.get() > 0);
+    let picked = Picked::provide();
     come_back(list);
     view! {
         <div class="head">
@@ -77,6 +79,7 @@ pub fn RunsPage() -> impl IntoView {
             />
         </ul>
         {move || has_more.get().then(|| view! { <ShowMore limit hidden/> })}
+        <CompareBar list picked/>
         <EditDialog list editing/>
         <p class="sr" role="status" aria-live="polite" data-testid="said">{move || list.said.get()}</p>
     }

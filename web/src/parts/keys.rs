@@ -7,7 +7,10 @@ use leptos::{
 use leptos_router::{NavigateOptions, hooks::use_navigate};
 use wasm_bindgen::JsCast as _;
 
-use super::icon::{Icon, icon};
+use super::{
+    compare::pick::COMPARE_CHOSEN,
+    icon::{Icon, icon},
+};
 use crate::{browser, chart::heat::FIRST_CELL, shell::Shell};
 
 /// Id of the dialog.
@@ -31,13 +34,15 @@ enum Action {
     Metric,
     Export,
     Search,
+    Compare,
 }
 
 /// The keys as the dialog lists them.
-const KEYS: [(&str, &str); 13] = [
+const KEYS: [(&str, &str); 14] = [
     ("?", "This list"),
     ("g r", "Runs"),
     ("n", "New run"),
+    ("c", "Compare: the chosen runs, or choose two"),
     ("t", "Light or dark"),
     ("/", "In the list of runs: search"),
     ("m", "On the page of a run: to the matrix"),
@@ -56,6 +61,7 @@ fn action(key: &str, before: Option<&str>) -> Option<Action> {
         (Some("g"), "r") => Action::Runs,
         (_, "?") => Action::Keys,
         (_, "n") => Action::NewRun,
+        (_, "c") => Action::Compare,
         (_, "t") => Action::Theme,
         (_, "m") => Action::Matrix,
         (_, ".") => Action::Metric,
@@ -68,7 +74,11 @@ fn action(key: &str, before: Option<&str>) -> Option<Action> {
 /// Whether a key press belongs to a field of text or choices.
 pub fn is_typing(event: &KeyboardEvent) -> bool {
     let target = event.target().and_then(|target| target.dyn_into::<web_sys::Element>().ok());
-    target.is_some_and(|element| matches!(element.tag_name().as_str(), "INPUT" | "TEXTAREA" | "SELECT"))
+    target.is_some_and(|element| match element.tag_name().as_str() {
+        // Nobody types into a box.
+        "INPUT" => element.get_attribute("type").is_none_or(|kind| kind != "checkbox"),
+        tag => matches!(tag, "TEXTAREA" | "SELECT"),
+    })
 }
 
 /// Whether a key press is free to mean something on the page: nobody types, holds another key, or reads the list of keys.
@@ -117,6 +127,8 @@ pub fn Keys() -> impl IntoView {
             Action::Metric => browser::focus(METRIC_CHOICE),
             Action::Export => browser::focus(EXPORT_BUTTON),
             Action::Search => browser::focus(SEARCH),
+            Action::Compare if document().get_element_by_id(COMPARE_CHOSEN).is_some() => browser::focus(COMPARE_CHOSEN),
+            Action::Compare => navigate("/compare", NavigateOptions::default()),
         }
     });
     on_cleanup(move || handle.remove());

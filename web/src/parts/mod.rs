@@ -3,6 +3,7 @@
 pub mod badge;
 pub mod cell;
 pub mod columns;
+pub mod compare;
 pub mod copy;
 pub mod curves;
 pub mod decode;

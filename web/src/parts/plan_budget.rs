@@ -126,7 +126,7 @@ mod tests {
         let said =
             |minutes: &str| picked(&plan, Limits::default(), minutes).map_or_else(|error| error, |(_, words)| words);
         assert!(said("600").starts_with("The whole matrix fits: 6 cells, about "), "{}", said("600"));
-        assert!(said("3").contains("Left out: 128K × 2"), "{}", said("3"));
+        assert!(said("3").contains("Left out: 8K × 2, 128K × 2"), "{}", said("3"));
         assert!(said("0,1").starts_with("Not even one cell fits"), "{}", said("0,1"));
         assert!(said("soon").contains("Write minutes as a number, at most 10,080"), "{}", said("soon"));
         assert!(said("NaN").contains("Write minutes"), "{}", said("NaN"));

@@ -11,6 +11,7 @@ use speedmatrix_shared::{
 
 use super::{
     badge::{flagged_badge, import_badge, origin_badge, status_badge},
+    compare::pick::PickBox,
     icon::{Icon, icon},
     run_list::RunList,
     run_menu::{Editing, RunMenu, button_id},
@@ -31,7 +32,7 @@ pub fn RunCard(
     /// The run whose labels are being edited.
     editing: RwSignal<Option<Editing>>,
 ) -> impl IntoView {
-    let (shown, home, of_menu) = (id.to_string(), address(&id), button_id(&id));
+    let (shown, home, of_menu, of_pick) = (id.to_string(), address(&id), button_id(&id), id.clone());
     let run = Memo::new(move |before: Option<&Option<RunSummary>>| {
         // A card outlives its run by a moment.
         list.run(&id).or_else(|| before.cloned().flatten())
@@ -47,7 +48,9 @@ pub fn RunCard(
                     <Pinned run/>
                     <a href=home><bdi>{move || name.get()}</bdi></a>
                 </h2>
-                <Meta run/>
+                <Meta run>
+                    <PickBox id=of_pick name/>
+                </Meta>
                 <Tags run/>
             </div>
             <Numbers run/>
@@ -81,7 +84,7 @@ fn Pinned(run: OfCard) -> impl IntoView {
 
 /// What the run is: status, where its numbers come from, what there is to look at, engine, date, how long it took.
 #[component]
-fn Meta(run: OfCard) -> impl IntoView {
+fn Meta(run: OfCard, children: Children) -> impl IntoView {
     let badges = part(run, |run| (run.status.clone(), run.origin, run.flagged, run.labels.imported.clone()));
     let facts = part(run, |run| (run.engine.clone(), run.started_unix_ms, run.elapsed_s));
     view! {
@@ -106,6 +109,7 @@ fn Meta(run: OfCard) -> impl IntoView {
                     }
                 })
             }}
+            {children()}
         </p>
     }
 }

@@ -16,7 +16,7 @@ use super::{
     notes::{HeadLabels, RunLabels},
     notice::{Notice, Weight},
 };
-use crate::{browser, fetch, live::LiveRun, query, shell::Shell};
+use crate::{browser, compare_view, fetch, live::LiveRun, query, shell::Shell};
 
 /// The head.
 #[component]
@@ -25,6 +25,7 @@ pub fn RunHead(
     run: LiveRun,
 ) -> impl IntoView {
     let export = run.state.with_untracked(|state| api::path::of(api::path::EXPORT, &state.id));
+    let compare = run.state.with_untracked(|state| compare_view::address(state.id.as_str(), ""));
     let labels: RunLabels = expect_context();
     let title = Memo::new(move |_| run.state.with(|state| labels.name(state)));
     let engine = Memo::new(move |_| run.state.with(|state| engine_line(state.facts.as_ref())));
@@ -56,6 +57,7 @@ pub fn RunHead(
                     {icon(Icon::Again)}
                     {move || again.get().words}
                 </a>
+                <a class="btn" href=compare data-testid="compare">"Compare…"</a>
                 <ExportMenu path=export/>
             </div>
         </div>

@@ -32,6 +32,7 @@ pub fn TopBar() -> impl IntoView {
             <nav class="nav" aria-label="Main">
                 <a href="/" aria-current=current(|path| path == "/" || path.starts_with("/runs"))>"Runs"</a>
                 <ForOperator><a href="/new" aria-current=current(|path| path == "/new")>"New run"</a></ForOperator>
+                <a href="/compare" aria-current=current(|path| path == "/compare")>"Compare"</a>
             </nav>
             <div class="right">
                 <Connection/>
