@@ -73,20 +73,24 @@ async fn two_runs_are_picked_compared_and_passed_on() -> Result<()> {
     );
     wait_for(&page, "[data-testid=compare-chosen]").await?.click().await?;
     wait_address(&page, "/compare?a=a&b=twice").await?;
-    wait_text(&page, "[data-testid=sentence]", |text| text.contains("inconclusive in 73 cells")).await?;
+    wait_text(&page, "[data-testid=sentence]", |text| text.contains("likely faster in 73 cells")).await?;
     wait_text(&page, "[data-testid=side-A]", |text| text.contains("Alpha on H100")).await?;
     wait_text(&page, "[data-testid=side-B]", |text| text.contains("Twice as fast")).await?;
     wait_text(&page, "[data-testid=row-count]", |text| text == "73 cells").await?;
     wait_text(&page, "[data-testid=cells] [data-cell=decode-8K-1]", |text| text.contains("+100.0 %")).await?;
 
-    // The imported sample has no intervals: nothing can be told.
-    chip(&page, "inconclusive").await?.click().await?;
-    wait_address(&page, "v=inconclusive").await?;
-    ensure!(!chip(&page, "faster").await?.is_enabled().await?, "a verdict that no cell has can be chosen");
+    // The imported sample has no intervals: twice the speed is likely, and of times nothing can be told.
+    chip(&page, "faster").await?.click().await?;
+    wait_address(&page, "v=faster").await?;
+    ensure!(!chip(&page, "slower").await?.is_enabled().await?, "a verdict that no cell has can be chosen");
+    chip(&page, "faster").await?.click().await?;
+    wait_address(&page, "/compare?a=a&b=twice").await?;
     let select = wait_for(&page, "[data-testid=metric]").await?;
     select.find(By::Css("option[value=ttft]")).await?.click().await?;
     wait_address(&page, "m=ttft").await?;
     wait_text(&page, "[data-testid=cells] [data-cell=decode-8K-1]", |text| text.contains("92 ms")).await?;
+    chip(&page, "inconclusive").await?.click().await?;
+    wait_address(&page, "v=inconclusive").await?;
     wait_for(&page, "[data-testid=swap]").await?.click().await?;
     wait_address(&page, "/compare?a=twice&b=a&m=ttft&v=inconclusive").await?;
     wait_text(&page, "[data-testid=side-A]", |text| text.contains("Twice as fast")).await?;
@@ -245,8 +249,8 @@ async fn the_page_fits_and_is_accessible() -> Result<()> {
             page.goto(format!("{}/compare?a=a&b=twice", rig.url)).await?;
             wait_for(&page, "[data-testid=delta-decode]").await?;
             check(&page, &name("page")).await?;
-            chip(&page, "inconclusive").await?.click().await?;
-            wait_address(&page, "v=inconclusive").await?;
+            chip(&page, "faster").await?.click().await?;
+            wait_address(&page, "v=faster").await?;
             wait_for(&page, "[data-testid=export]").await?.click().await?;
             check(&page, &name("filtered")).await?;
         }
