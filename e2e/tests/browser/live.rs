@@ -5,6 +5,7 @@ use anyhow::{Context as _, Result, ensure};
 use thirtyfour::prelude::*;
 
 use crate::{
+    looks,
     relay::{Relay, Way},
     rig::{Rig, axe, no_errors, shot, until, wait_for, wait_text},
     run::{finished, matrix, start_small_run},
@@ -38,7 +39,7 @@ async fn live_charts_show_what_their_tables_hold() -> Result<()> {
     }
     wait_text(&page, "[data-testid=now-rate]", |text| text.contains("tok/s")).await?;
     wait_text(&page, "[data-chart=power]", |text| text.contains("sees no GPU")).await?;
-    shot(&page, "live-charts").await?;
+    looks::check(&page, "live-charts").await?;
 
     // What was seen stays when the run is over.
     wait_text(&page, "[data-testid=status]", |text| text.contains("Finished")).await?;

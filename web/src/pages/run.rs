@@ -218,7 +218,7 @@ fn Report(run: LiveRun, shown: Memo<RunView>) -> impl IntoView {
     };
     let parts = if order == Order::MatrixFirst {
         Either::Left(view! {
-            <div class="beside">
+            <div class="live-beside">
                 <div>
                     <DecodeSection run view=shown/>
                     <Log run/>
