@@ -22,7 +22,7 @@ pub(crate) async fn sample(page: &WebDriver) -> Result<Value> {
 pub(crate) async fn import(page: &WebDriver, file: &Value) -> Result<()> {
     let id = file["run"]["id"].as_str().context("a run has an id")?;
     let told = page.execute_async(IMPORT, vec![id.into(), file.clone()]).await?;
-    ensure!(told.json()["id"] == id, "{id} was not imported: {}", told.json());
+    ensure!(told.json()[0]["id"] == id, "{id} was not imported: {}", told.json());
     Ok(())
 }
 
