@@ -33,7 +33,7 @@ pub mod path {
     pub const RESUME: &str = "/api/v1/runs/{id}/resume";
     /// POST [`crate::steer::Steer`]: what happens next in a running run, or a cell to leave out.
     pub const STEER: &str = "/api/v1/runs/{id}/steer";
-    /// GET `?format=md|csv|json`: the run as a file.
+    /// GET `?format=md|html|csv|json`: the run as a file.
     pub const EXPORT: &str = "/api/v1/runs/{id}/export";
     /// POST [`super::ProbeRequest`]: [`crate::target::TargetFacts`].
     pub const PROBE: &str = "/api/v1/probe";
@@ -47,7 +47,7 @@ pub mod path {
     pub const LABELS: &str = "/api/v1/runs/{id}/labels";
     /// POST: takes a deletion back.
     pub const RESTORE: &str = "/api/v1/runs/{id}/restore";
-    /// POST the bytes of a file, with its name as `?name=`: [`super::Imported`].
+    /// POST the bytes of a file, with its name as `?name=`: a list of [`super::Imported`], one for each run in it.
     pub const IMPORT: &str = "/api/v1/import";
     /// POST [`super::Enter`]: the browser keeps the token in a cookie; DELETE: it forgets it.
     pub const ENTER: &str = "/api/v1/enter";
