@@ -9,6 +9,7 @@ use speedmatrix_shared::{
 };
 
 use super::args::StoreArgs;
+use crate::server::MAX_HOURS;
 
 /// How the gate ends.
 pub(super) const GATE_STATUS: &str = "\
@@ -31,7 +32,7 @@ pub(super) struct LinkArgs {
     #[arg(long, value_name = "ID")]
     pub(super) run: Option<String>,
     /// Hours after which it runs out [default: never]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=87_840))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_HOURS)))]
     pub(super) hours: Option<u32>,
     /// What to call it in the list
     #[arg(long, value_name = "TEXT", default_value = "")]

@@ -32,7 +32,7 @@ use tower_http::{compression::CompressionLayer, set_header::SetResponseHeaderLay
 
 pub use door::{Door, RULES};
 pub use guard::AllowedHosts;
-pub use passes::{NewPassError, new_pass};
+pub use passes::{MAX_HOURS, NewPassError, new_pass};
 
 use crate::{
     nearby::{Nearby, Scope},

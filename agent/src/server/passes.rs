@@ -24,7 +24,7 @@ use crate::{
 const COOKIE_SECS: u32 = 400 * 24 * 3_600;
 const MS_PER_HOUR: u64 = 3_600_000;
 /// Longest time of a pass, hours: ten years.
-const MAX_HOURS: u32 = 10 * 366 * 24;
+pub const MAX_HOURS: u32 = 10 * 366 * 24;
 /// Longest name of a pass, in characters.
 const MAX_NAME_CHARS: usize = 100;
 
