@@ -5,23 +5,30 @@ use std::time::{Duration, Instant};
 
 use speedmatrix_shared::units::Nanos;
 
-/// A clock that started with a run.
+/// A clock that started with a run, or goes on where an ended one stopped.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     start: Instant,
+    at_start: Nanos,
     factor: f64,
 }
 
 impl Clock {
     /// A clock that starts now and counts real time.
     pub fn start() -> Self {
-        Self { start: Instant::now(), factor: 1.0 }
+        Self { start: Instant::now(), at_start: Nanos(0), factor: 1.0 }
     }
 
     /// The same start, with `factor` simulated seconds per real second. Not finite or not positive: real time.
     #[must_use]
     pub fn with_factor(self, factor: f64) -> Self {
         Self { factor: if factor.is_finite() && factor > 0.0 { factor } else { 1.0 }, ..self }
+    }
+
+    /// The same clock, on which the start is `time`: a run that goes on keeps one line of time.
+    #[must_use]
+    pub const fn from(self, time: Nanos) -> Self {
+        Self { at_start: time, ..self }
     }
 
     /// Clock seconds per real second.
@@ -34,9 +41,9 @@ impl Clock {
         self.at(Instant::now())
     }
 
-    /// A moment of this process as a time of the run; before the start is 0.
+    /// A moment of this process as a time of the run; before the start is the start.
     pub fn at(self, instant: Instant) -> Nanos {
-        self.length(instant.saturating_duration_since(self.start))
+        self.at_start + self.length(instant.saturating_duration_since(self.start))
     }
 
     /// A real length of time as a length on this clock.
@@ -46,9 +53,9 @@ impl Clock {
         if self.is_real() { Nanos(nanos) } else { Nanos((nanos as f64 * self.factor) as u64) }
     }
 
-    /// The moment of this process that is `time` on this clock.
+    /// The moment of this process that is `time` on this clock; before the start is the start.
     pub fn instant(self, time: Nanos) -> Instant {
-        self.start + self.real(time)
+        self.start + self.real(time.since(self.at_start))
     }
 
     /// A length on this clock as a real length of time.
@@ -81,14 +88,18 @@ mod tests {
 
     #[test]
     fn a_scaled_clock_goes_there_and_back() {
-        let check = |factor: f64| {
-            let clock = Clock::start().with_factor(factor);
-            let time = Nanos::from_secs(30);
+        let check = |factor: f64, start: Nanos, time: Nanos, wanted: Nanos| {
+            let clock = Clock::start().with_factor(factor).from(start);
             let back = clock.at(clock.instant(time));
-            assert!(back.0.abs_diff(time.0) <= 1 + factor as u64, "factor {factor}: {back:?}");
+            assert!(back.0.abs_diff(wanted.0) <= 1 + factor as u64, "factor {factor} from {start:?}: {back:?}");
+            assert!(clock.now() >= start, "factor {factor} from {start:?}");
         };
-        check(1.0);
-        check(40.0);
-        check(f64::NAN);
+        let (half, whole) = (Nanos::from_secs(30), Nanos::from_secs(60));
+        check(1.0, Nanos(0), half, half);
+        check(40.0, Nanos(0), half, half);
+        check(f64::NAN, Nanos(0), half, half);
+        check(1.0, half, whole, whole);
+        check(40.0, half, whole, whole);
+        check(40.0, whole, half, whole);
     }
 }

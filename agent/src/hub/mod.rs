@@ -32,32 +32,17 @@ const EVENTS_KEPT: usize = 256;
 #[derive(Debug)]
 pub struct Hub {
     id: RunId,
-    time: RunTime,
+    clock: Clock,
     state: Mutex<RunState>,
     events: broadcast::Sender<Arc<Envelope>>,
     gauge: watch::Sender<Option<Gauge>>,
 }
 
-/// The run's clock, from `at_start` on.
-#[derive(Debug, Clone, Copy)]
-pub struct RunTime {
-    /// The run's time when `clock` started.
-    pub at_start: Nanos,
-    /// Counts from there.
-    pub clock: Clock,
-}
-
-impl RunTime {
-    fn now(self) -> Nanos {
-        self.at_start + self.clock.now()
-    }
-}
-
 impl Hub {
-    fn new(state: RunState, time: RunTime) -> Arc<Self> {
+    fn new(state: RunState, clock: Clock) -> Arc<Self> {
         Arc::new(Self {
             id: state.id.clone(),
-            time,
+            clock,
             state: Mutex::new(state),
             events: broadcast::Sender::new(EVENTS_KEPT),
             gauge: watch::Sender::new(None),
@@ -130,23 +115,17 @@ impl Teller {
         let envelope = Envelope { seq: 0, at: Nanos(0), event: first };
         let state = RunState::start(id.clone(), &envelope)?;
         store.append(&id, envelope).await?;
-        let hub = Hub::new(state, RunTime { at_start: Nanos(0), clock });
+        let hub = Hub::new(state, clock);
         Ok(Self { hub, store, next_seq: 1 })
     }
 
-    /// Goes on with an ended run: `again` is the event that says so. Its time goes on where it ended.
+    /// Goes on with an ended run: `again` is the event that says so, and `clock` counts from where it ended.
     pub async fn go_on(store: Store, mut state: RunState, again: RunEvent, clock: Clock) -> Result<Self, TellError> {
         let envelope = Envelope { seq: state.next_seq, at: state.at, event: again };
-        let time = RunTime { at_start: state.at, clock };
         state.apply(&envelope)?;
         store.append(&state.id, envelope).await?;
         let next_seq = state.next_seq;
-        Ok(Self { hub: Hub::new(state, time), store, next_seq })
-    }
-
-    /// The run's time when this process began to measure it.
-    pub fn began_at(&self) -> Nanos {
-        self.hub.time.at_start
+        Ok(Self { hub: Hub::new(state, clock), store, next_seq })
     }
 
     /// The run for those who listen.
@@ -173,7 +152,7 @@ impl Teller {
 
     /// Now, on the run's clock.
     pub fn now(&self) -> Nanos {
-        self.hub.time.now()
+        self.hub.clock.now()
     }
 }
 
@@ -186,8 +165,8 @@ pub struct Follower {
 
 impl Follower {
     /// Follows on from a loaded state.
-    pub fn new(store: Store, state: RunState, time: RunTime) -> Self {
-        Self { hub: Hub::new(state, time), store }
+    pub fn new(store: Store, state: RunState, clock: Clock) -> Self {
+        Self { hub: Hub::new(state, clock), store }
     }
 
     /// The run for those who listen.

@@ -175,7 +175,7 @@ impl Subscription {
 
     fn now(&self) -> Nanos {
         match &self.feed {
-            Feed::Live { hub, .. } => hub.time.now(),
+            Feed::Live { hub, .. } => hub.clock.now(),
             Feed::Still { at } => *at,
         }
     }

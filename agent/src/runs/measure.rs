@@ -129,7 +129,6 @@ async fn tell_all(
 
 async fn tell(teller: &mut Teller, fact: Fact) -> Result<(), TellError> {
     let Fact { at, event, raw } = fact;
-    let at = teller.began_at() + at;
     let (RunEvent::CellFinished { cell, .. }, Some(raw)) = (&event, raw) else {
         return teller.tell(at, event).await;
     };

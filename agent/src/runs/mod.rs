@@ -30,7 +30,7 @@ use crate::{
     },
     clock::Clock,
     host::{self, Described},
-    hub::{Follower, Hub, Presence, RunTime, Subscription, TellError},
+    hub::{Follower, Hub, Presence, Subscription, TellError},
     prompt::corpus::CorpusError,
     secret::Secret,
     store::{Store, StoreError, Which},
@@ -302,9 +302,8 @@ impl Runs {
         if let Some(hub) = hubs.get(&state.id).and_then(Weak::upgrade) {
             return hub;
         }
-        let time = time_of(&state);
-        let id = state.id.clone();
-        let follower = Follower::new(self.store.clone(), state, time);
+        let (id, clock) = (state.id.clone(), clock_of(&state));
+        let follower = Follower::new(self.store.clone(), state, clock);
         let hub = Arc::clone(follower.hub());
         hubs.insert(id, Arc::downgrade(&hub));
         tokio::spawn(keep_up(follower));
@@ -336,14 +335,14 @@ async fn keep_up(follower: Follower) {
 }
 
 /// The clock of a run that another process of this machine measures, from the wall time at which it began.
-fn time_of(state: &RunState) -> RunTime {
+fn clock_of(state: &RunState) -> Clock {
     let factor = match state.origin {
         Some(Origin::Simulated { clock_factor }) => clock_factor,
         _ => 1.0,
     };
     let clock = Clock::start().with_factor(factor);
     let so_far = Duration::from_millis(unix_ms().saturating_sub(state.started_unix_ms));
-    RunTime { at_start: Nanos(clock.length(so_far).0.max(state.at.0)), clock }
+    clock.from(Nanos(clock.length(so_far).0.max(state.at.0)))
 }
 
 /// Looks at a target without measuring it: what it tells itself, and what this machine tells if it runs here.

@@ -57,7 +57,7 @@ pub(super) async fn go_on(
     Described { facts, gpus }: Described,
 ) -> Result<(), StartError> {
     let corpus = measure::corpus(runs, &state.plan).await?;
-    let clock = Clock::start().with_factor(facts.simulated.as_ref().map_or(1.0, |s| s.clock_factor));
+    let clock = Clock::start().with_factor(facts.simulated.as_ref().map_or(1.0, |s| s.clock_factor)).from(state.at);
     let plan = state.plan.clone();
     let settled = state.cells.iter().filter_map(settled).collect();
     let run = seed_of(&state);

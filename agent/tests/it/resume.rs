@@ -6,6 +6,7 @@ use speedmatrix_shared::{
     event::{Envelope, RunEvent, RunOutcome},
     id::{CellId, Phase, RunId},
     plan::PlanDraft,
+    raw::codec,
     state::{Cell, RunState, RunStatus},
     stats::cell::CellResult,
 };
@@ -53,6 +54,11 @@ async fn goes_on(plan: impl FnOnce(PlanDraft) -> PlanDraft) {
         assert_eq!(now.get(..then.len()), Some(then.as_slice()), "{cell} was measured again");
         let wanted = if cell.phase == Phase::Decode { repeats } else { 1 };
         assert_eq!(now.len(), wanted, "{cell}");
+        // Records and events share one line of time: a curve of the second go must not lie at the run's beginning.
+        if then.is_empty() {
+            let raw = codec::decode(&agent.runs.raw(&run, cell).await.unwrap().unwrap()).unwrap();
+            assert!(!raw.traces.is_empty() && raw.traces.iter().all(|trace| trace.scheduled >= before.at), "{cell}");
+        }
     }
     // What was stored in two goes is one run for whoever opens it later.
     let events = agent.runs.store().events_from(&run, 0).await.unwrap();
