@@ -27,7 +27,7 @@ impl Clock {
 
     /// The same clock, on which the start is `time`: a run that goes on keeps one line of time.
     #[must_use]
-    pub const fn from(self, time: Nanos) -> Self {
+    pub const fn starting_at(self, time: Nanos) -> Self {
         Self { at_start: time, ..self }
     }
 
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn a_scaled_clock_goes_there_and_back() {
         let check = |factor: f64, start: Nanos, time: Nanos, wanted: Nanos| {
-            let clock = Clock::start().with_factor(factor).from(start);
+            let clock = Clock::start().with_factor(factor).starting_at(start);
             let back = clock.at(clock.instant(time));
             assert!(back.0.abs_diff(wanted.0) <= 1 + factor as u64, "factor {factor} from {start:?}: {back:?}");
             assert!(clock.now() >= start, "factor {factor} from {start:?}");

@@ -50,7 +50,7 @@ pub(super) async fn begin(
     Described { facts, gpus }: Described,
 ) -> Result<RunId, StartError> {
     let corpus = corpus(runs, &plan).await?;
-    let clock = Clock::start().with_factor(facts.simulated.as_ref().map_or(1.0, |s| s.clock_factor));
+    let clock = clock(&facts);
     let run: RunId = uuid::Uuid::now_v7().to_string().parse().expect("a UUID is lower-case letters, digits and dashes");
     let started = RunEvent::RunStarted {
         plan: plan.clone(),
@@ -194,6 +194,11 @@ fn measure(job: Job, outlets: Outlets) -> RunOutcome {
 fn words(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
+}
+
+/// The clock of a run on this target, which starts now: against the simulator it runs at the simulator's factor.
+pub(super) fn clock(facts: &TargetFacts) -> Clock {
+    Clock::start().with_factor(facts.simulated.as_ref().map_or(1.0, |s| s.clock_factor))
 }
 
 /// Where a run's numbers come from.

@@ -342,7 +342,7 @@ fn clock_of(state: &RunState) -> Clock {
     };
     let clock = Clock::start().with_factor(factor);
     let so_far = Duration::from_millis(unix_ms().saturating_sub(state.started_unix_ms));
-    clock.from(Nanos(clock.length(so_far).0.max(state.at.0)))
+    clock.starting_at(Nanos(clock.length(so_far).0.max(state.at.0)))
 }
 
 /// Looks at a target without measuring it: what it tells itself, and what this machine tells if it runs here.

@@ -15,7 +15,6 @@ use super::{Reserved, Runs, Slot, StartError, measure, unix_ms};
 use crate::{
     bench::{Job, Patience},
     client::Target,
-    clock::Clock,
     host::Described,
     hub::Teller,
 };
@@ -57,7 +56,7 @@ pub(super) async fn go_on(
     Described { facts, gpus }: Described,
 ) -> Result<(), StartError> {
     let corpus = measure::corpus(runs, &state.plan).await?;
-    let clock = Clock::start().with_factor(facts.simulated.as_ref().map_or(1.0, |s| s.clock_factor)).from(state.at);
+    let clock = measure::clock(&facts).starting_at(state.at);
     let plan = state.plan.clone();
     let settled = state.cells.iter().filter_map(settled).collect();
     let run = seed_of(&state);
