@@ -6,7 +6,7 @@ use thirtyfour::prelude::*;
 use crate::{
     looks,
     rig::{Rig, no_errors, wait_for, wait_text},
-    run::start_small_run,
+    run::start_long_run,
 };
 
 async fn is_there(page: &WebDriver, css: &str) -> Result<bool> {
@@ -27,13 +27,11 @@ async fn a_viewer_watches_without_controls_and_sees_why() -> Result<()> {
     operator.goto(rig.link(&["--operator"]).await?).await?;
     wait_text(&operator, "[data-testid=role]", |text| text == "Operator").await?;
     no_token_in_address(&operator).await?;
-    let run = start_small_run(&operator, &rig.url).await?;
-
     let viewer = rig.browser(390, 844).await?;
     viewer.goto(rig.link(&[]).await?).await?;
     wait_text(&viewer, "[data-testid=role]", |text| text == "Viewer").await?;
     ensure!(!is_there(&viewer, "[data-testid=import]").await? && !is_there(&viewer, "[data-testid=run-menu]").await?);
-    viewer.goto(&run).await?;
+    viewer.goto(start_long_run(&operator, &rig.url).await?).await?;
     wait_text(&viewer, "[data-testid=only-looks]", |text| text.contains("look")).await?;
     ensure!(!is_there(&viewer, "[data-testid=stop]").await? && is_there(&operator, "[data-testid=stop]").await?);
     looks::check(&viewer, "viewer-live").await?;

@@ -75,10 +75,8 @@ async fn live_charts_show_what_their_tables_hold() -> Result<()> {
 #[tokio::test]
 async fn live_charts_fit_a_telephone() -> Result<()> {
     let rig = Rig::start(&[]).await?;
-    let wide = rig.browser(1440, 900).await?;
-    let url = start_small_run(&wide, &rig.url).await?;
-    let page = rig.browser(390, 844).await?;
-    page.goto(&url).await?;
+    let (wide, page) = (rig.browser(1440, 900).await?, rig.browser(390, 844).await?);
+    page.goto(start_small_run(&wide, &rig.url).await?).await?;
     until("a chart", async || Ok((points(&page, "rate").await? >= 5).then_some(()))).await?;
     shot(&page, "live-charts-390").await?;
     let over: bool =
@@ -95,10 +93,9 @@ async fn live_charts_fit_a_telephone() -> Result<()> {
 async fn nothing_is_missing_after_the_network_was_cut() -> Result<()> {
     let rig = Rig::start(&[]).await?;
     let relay = Relay::start(&rig.url).await?;
-    let near = rig.browser(1440, 900).await?;
+    let (near, far) = (rig.browser(1440, 900).await?, rig.browser(1440, 900).await?);
     let url = start_small_run(&near, &rig.url).await?;
     let path = url.trim_start_matches(rig.url.trim_end_matches('/'));
-    let far = rig.browser(1440, 900).await?;
     far.goto(format!("{}{path}", relay.url)).await?;
     wait_text(&far, "[data-testid=conn]", |text| text == "Connected").await?;
     let before = finished(&near).await?;

@@ -27,14 +27,24 @@ pub(crate) async fn set(page: &WebDriver, name: &str, text: &str) -> Result<()> 
     Ok(())
 }
 
-/// Chooses the demo target and a plan of 2 × 2 cells, and starts it; gives the run's address.
+/// Starts a run of four cells on the simulator, soon over (some ten seconds), and gives its address.
 pub(crate) async fn start_small_run(page: &WebDriver, agent: &str) -> Result<String> {
+    start_run(page, agent, "60s").await
+}
+
+/// Starts a run of four cells that is still going on when a test has done its steps, however slow the machine.
+pub(crate) async fn start_long_run(page: &WebDriver, agent: &str) -> Result<String> {
+    start_run(page, agent, "10m").await
+}
+
+/// Chooses the demo target and a plan of 2 × 2 cells, and starts it. The window of each cell is `window` of the simulator's time, which runs 36 times as fast as ours.
+async fn start_run(page: &WebDriver, agent: &str, window: &str) -> Result<String> {
     page.goto(agent).await?;
     wait_for(page, "a[href^='/new']").await?.click().await?;
     wait_for(page, "[data-testid=saved-target]").await?.click().await?;
     set(page, "contexts", "8K,16K").await?;
     set(page, "concurrency", "1,4").await?;
-    set(page, "duration", "60s").await?;
+    set(page, "duration", window).await?;
     wait_for(page, "[data-testid=start]").await?.click().await?;
     let url = until("the run's page", async || {
         let url = page.current_url().await?;
@@ -46,11 +56,9 @@ pub(crate) async fn start_small_run(page: &WebDriver, agent: &str) -> Result<Str
 #[tokio::test]
 async fn a_run_fills_in_two_browsers_and_becomes_a_report() -> Result<()> {
     let rig = Rig::start(&[]).await?;
-    let one = rig.browser(1440, 900).await?;
+    let (one, two) = (rig.browser(1440, 900).await?, rig.browser(390, 844).await?);
     let url = start_small_run(&one, &rig.url).await?;
     until("the first cell", async || Ok((finished(&one).await? >= 1).then_some(()))).await?;
-
-    let two = rig.browser(390, 844).await?;
     two.goto(&url).await?;
     wait_text(&one, "[data-testid=watching]", |text| text.contains('2')).await?;
     shot(&one, "live").await?;

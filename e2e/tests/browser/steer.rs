@@ -5,7 +5,7 @@ use thirtyfour::prelude::*;
 
 use crate::{
     rig::{Rig, no_errors, until, wait_for, wait_text},
-    run::{finished, start_small_run},
+    run::{finished, start_long_run, start_small_run},
 };
 
 async fn press(page: &WebDriver, testid: &str) -> Result<()> {
@@ -20,10 +20,8 @@ async fn says(page: &WebDriver, testid: &str, part: &str) -> Result<()> {
 #[tokio::test]
 async fn a_run_pauses_goes_on_and_stops_after_a_cell() -> Result<()> {
     let rig = Rig::start(&[]).await?;
-    let one = rig.browser(1440, 900).await?;
-    let url = start_small_run(&one, &rig.url).await?;
-    let two = rig.browser(390, 844).await?;
-    two.goto(&url).await?;
+    let (one, two) = (rig.browser(1440, 900).await?, rig.browser(390, 844).await?);
+    two.goto(start_long_run(&one, &rig.url).await?).await?;
     press(&one, "pause").await?;
     // Everybody who watches sees it.
     for page in [&one, &two] {
