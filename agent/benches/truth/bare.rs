@@ -1,11 +1,12 @@
 //! The same job by the least that can read a stream and keep every stamp: one `recvmsg` per wake, and a search for the
-//! text field. No HTTP, no JSON, nothing checked. It is the floor that the client is compared with.
+//! text field. No HTTP, no JSON, nothing checked. It is the floor that the client is compared with: in cost, and in what
+//! the kernel's stamps are worth on a machine that has more to do than it can.
 
 use std::{
     io::{self, IoSliceMut},
     os::fd::AsRawFd as _,
     sync::Arc,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use nix::{
@@ -22,7 +23,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::job::{Job, Report, Row, cpu_nanos, document, memory_bytes, parts, runtime};
+use super::job::{Job, Report, Row, cpu_nanos, document, memory_bytes, monotonic_nanos, parts, runtime};
 
 /// Reads the job's streams.
 pub(crate) fn run(job: &Job) -> io::Result<Report> {
@@ -32,6 +33,7 @@ pub(crate) fn run(job: &Job) -> io::Result<Report> {
 async fn read(job: &Job) -> io::Result<Report> {
     let host = job.url.trim_start_matches("http://").to_owned();
     let document = Arc::new(document(job));
+    let zero = Zero::now();
     let barrier = Arc::new(Barrier::new(job.streams as usize + 1));
     let mut tasks = JoinSet::new();
     for slot in 0..job.streams {
@@ -44,7 +46,7 @@ async fn read(job: &Job) -> io::Result<Report> {
             let mut rows = Vec::with_capacity(job.requests as usize);
             for request in 0..job.requests {
                 let number = u64::from(slot) * u64::from(job.requests) + u64::from(request);
-                rows.push(exchange(&mut io, &host, &job, &document, number).await?);
+                rows.push(exchange(&mut io, &host, &job, &document, (number, zero)).await?);
             }
             io::Result::Ok(rows)
         });
@@ -56,17 +58,43 @@ async fn read(job: &Job) -> io::Result<Report> {
     Ok(Report { cpu_nanos, memory_bytes, requests: rows?.into_iter().flatten().collect() })
 }
 
-async fn exchange(io: &mut TcpStream, host: &str, job: &Job, document: &str, number: u64) -> io::Result<Row> {
+/// One moment on both clocks: the kernel stamps on the wall's, the simulator's log has the monotonic one.
+#[derive(Clone, Copy)]
+struct Zero {
+    wall: SystemTime,
+    monotonic: u64,
+}
+
+impl Zero {
+    fn now() -> Self {
+        Self { wall: SystemTime::now(), monotonic: monotonic_nanos() }
+    }
+
+    fn monotonic(self, stamp: Duration) -> u64 {
+        let since = (SystemTime::UNIX_EPOCH + stamp).duration_since(self.wall).unwrap_or_default();
+        self.monotonic + since.as_nanos() as u64
+    }
+}
+
+async fn exchange(
+    io: &mut TcpStream,
+    host: &str,
+    job: &Job,
+    document: &str,
+    (number, zero): (u64, Zero),
+) -> io::Result<Row> {
+    let id = format!("bare-{}-{number}", std::process::id());
     let (head, tail) = parts(job, number);
     let bytes = head.len() + document.len() + tail.len();
     let request = format!(
         "POST /v1/chat/completions HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
-         Content-Length: {bytes}\r\nx-request-id: bare-{number}\r\n\r\n{head}{document}{tail}"
+         Content-Length: {bytes}\r\nx-request-id: {id}\r\n\r\n{head}{document}{tail}"
     );
     io.write_all(request.as_bytes()).await?;
     let mut buffer = vec![0; 8 << 10];
     let mut control = cmsg_space!(TimeSpec);
     let mut stamps: Vec<Duration> = Vec::with_capacity(64);
+    let mut row = Row { id, ..Row::default() };
     loop {
         io.readable().await?;
         let mut got = None;
@@ -85,9 +113,19 @@ async fn exchange(io: &mut TcpStream, host: &str, job: &Job, document: &str, num
             (Some((0, _)), _) => return Err(io::ErrorKind::UnexpectedEof.into()),
             (Some((n, stamp)), _) => {
                 let read = &buffer[..n];
-                stamps.extend(memchr::memmem::find_iter(read, b"\"content\":\"").map(|_| stamp));
+                // The first event names the role and has an empty text.
+                let texts =
+                    memchr::memmem::find_iter(read, b"\"content\":\"").filter(|at| read.get(at + 11) != Some(&b'"'));
+                let before = stamps.len();
+                stamps.extend(texts.map(|_| stamp));
+                let came = stamps.len() - before;
+                row.reads += u64::from(came > 0);
+                row.coalesced += u64::from(came > 1);
+                row.first_with = if before == 0 { came as u64 } else { row.first_with };
                 if memchr::memmem::find(read, b"0\r\n\r\n").is_some() {
-                    return Ok(Row { events: stamps.len() as u64, ..Row::default() });
+                    let at = |stamp: Option<&Duration>| stamp.map_or(0, |stamp| zero.monotonic(*stamp));
+                    (row.first, row.last, row.events) = (at(stamps.first()), at(stamps.last()), stamps.len() as u64);
+                    return Ok(row);
                 }
             }
             (None, Err(error)) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),

@@ -57,6 +57,8 @@ pub(crate) struct Row {
     pub(crate) events: u64,
     pub(crate) reads: u64,
     pub(crate) coalesced: u64,
+    /// Events in the read that the first token came with: more than one have the later one's stamp.
+    pub(crate) first_with: u64,
     /// Time and cumulative tokens of each arrival, if asked for.
     pub(crate) arrivals: Vec<(u64, u64)>,
     /// Why it failed, if it did.

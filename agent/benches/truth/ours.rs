@@ -80,6 +80,7 @@ fn row(job: &Job, outcome: &Outcome, start: u64) -> Row {
         events: trace.text_events(),
         reads: trace.arrivals.len() as u64,
         coalesced: u64::from(trace.coalesced_reads),
+        first_with: trace.arrivals.first().map_or(0, |first| u64::from(first.text_events)),
         arrivals,
         failure: match &trace.end {
             RequestEnd::Failed(failure) => Some(failure.text.clone()),
