@@ -141,6 +141,11 @@ pub fn memory(bytes: Option<f64>) -> String {
     gigabytes(bytes.map(|bytes| bytes / f64::from(1 << 30)))
 }
 
+/// Traffic of a link, from bytes per second: `41.2 GB/s` (10⁹ bytes, as links are sold), `0.0123 GB/s`.
+pub fn traffic(bytes_per_s: Option<f64>) -> String {
+    or_missing(bytes_per_s, |v| format!("{} GB/s", grouped_digits(v / 1e9)))
+}
+
 /// Power: `1,234 W`.
 pub fn watts(watts: Option<f64>) -> String {
     or_missing(watts, |v| format!("{} W", grouped(v, 0)))
@@ -148,16 +153,19 @@ pub fn watts(watts: Option<f64>) -> String {
 
 /// Energy, with three digits that tell: `0.0123 J`, `1.23 J`, `1,234 J`.
 pub fn joules(joules: Option<f64>) -> String {
-    or_missing(joules, |v| {
-        let decimals = match v.abs() {
-            ..0.1 => 4,
-            ..1.0 => 3,
-            ..10.0 => 2,
-            ..100.0 => 1,
-            _ => 0,
-        };
-        format!("{} J", grouped(v, decimals))
-    })
+    or_missing(joules, |v| format!("{} J", grouped_digits(v)))
+}
+
+/// Three digits that tell.
+fn grouped_digits(v: f64) -> String {
+    let decimals = match v.abs() {
+        ..0.1 => 4,
+        ..1.0 => 3,
+        ..10.0 => 2,
+        ..100.0 => 1,
+        _ => 0,
+    };
+    grouped(v, decimals)
 }
 
 /// A clock: `1,980 MHz`.

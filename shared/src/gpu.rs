@@ -88,6 +88,16 @@ pub enum GpuState {
     Lost,
 }
 
+/// Bytes that went over a link, since its counters began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Traffic {
+    /// Received by the GPU.
+    pub received_bytes: u64,
+    /// Sent by it.
+    pub sent_bytes: u64,
+}
+
 /// Whose memory a GPU has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -157,6 +167,10 @@ pub struct GpuReading {
     pub pcie_max_gen: Option<u32>,
     /// Most PCIe lanes of card and slot.
     pub pcie_max_width: Option<u32>,
+    /// Bytes over PCIe.
+    pub pcie: Option<Traffic>,
+    /// Bytes over the links between GPUs (NVLink, XGMI), all of its links together.
+    pub fabric: Option<Traffic>,
     /// Whether it is split up (MIG). Power and temperature are then the whole card's, and its use is not told.
     pub is_split: Option<bool>,
     /// Its parts, if it is split up.
@@ -205,6 +219,9 @@ pub struct GpuSample {
     /// Why the clocks are not higher.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throttle: Option<Throttle>,
+    /// Bytes over PCIe.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pcie: Option<Traffic>,
 }
 
 impl GpuReading {
@@ -219,6 +236,7 @@ impl GpuReading {
             temperature_c: self.temperature_c,
             vram_used_bytes: self.vram_used_bytes,
             throttle: self.throttle,
+            pcie: self.pcie,
         }
     }
 }
@@ -235,6 +253,9 @@ pub struct GpuSeries {
     pub max_clock_mhz: Option<f64>,
     /// What it told, in order of time.
     pub samples: Vec<GpuSample>,
+    /// Bytes over the links between GPUs, in order of time. They may be told by another than the rest, at other times.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fabric: Vec<(Nanos, Traffic)>,
     /// When it was first seen to be lost.
     pub lost_at: Option<Nanos>,
 }

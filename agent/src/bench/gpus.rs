@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use speedmatrix_shared::{
@@ -34,7 +35,7 @@ pub(super) struct Gpus {
 #[derive(Debug)]
 struct Running {
     kept: Arc<Mutex<Kept>>,
-    _task: AbortOnDropHandle<()>,
+    _looking: [AbortOnDropHandle<()>; 2],
 }
 
 /// What was seen of each GPU.
@@ -69,15 +70,22 @@ impl Gpus {
         let kept: Kept = watched.gpus.iter().map(|gpu| (gpu.index, series(gpu))).collect();
         let kept = Arc::new(Mutex::new(kept));
         let (clock, for_task, latest) = (self.clock, Arc::clone(&kept), self.latest.clone());
-        let task = self.serving.spawn(async move {
-            let mut tick = tokio::time::interval(watched.every());
-            tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (watched_links, for_links) = (Arc::clone(&watched), Arc::clone(&kept));
+        let looking = self.serving.spawn(async move {
+            let mut tick = pace(watched.every());
             loop {
                 tick.tick().await;
                 latest.send_replace(look(&watched, clock, &for_task).await);
             }
         });
-        self.running = Some(Running { kept, _task: AbortOnDropHandle::new(task) });
+        let looking_at_links = self.serving.spawn(async move {
+            let mut tick = pace(Watched::links_every());
+            tick.tick().await;
+            while look_at_links(&watched_links, clock, &for_links).await == Links::Told {
+                tick.tick().await;
+            }
+        });
+        self.running = Some(Running { kept, _looking: [looking, looking_at_links].map(AbortOnDropHandle::new) });
     }
 
     /// Looks once more, so that the series reaches over all of the window, and gives what was seen.
@@ -87,7 +95,13 @@ impl Gpus {
         drop(running);
         self.latest.send_replace(None);
         let looked = self.serving.spawn(async move {
-            look(&watched, clock, &kept).await;
+            let have_links = lock(&kept).values().any(|gpu| !gpu.fabric.is_empty());
+            let links = async {
+                if have_links {
+                    look_at_links(&watched, clock, &kept).await;
+                }
+            };
+            tokio::join!(look(&watched, clock, &kept), links);
             std::mem::take(&mut *lock(&kept))
         });
         // It only fails while the serving runtime shuts down, and the run with it.
@@ -95,6 +109,7 @@ impl Gpus {
         // A look that was under way when the task ended may have come in beside the last one.
         for gpu in &mut gpus {
             gpu.samples.sort_by_key(|sample| sample.at);
+            gpu.fabric.sort_by_key(|(at, _)| *at);
         }
         Some(Box::new(GpuRecord { gpus, idle_power_w: self.idle_power_w }))
     }
@@ -110,15 +125,56 @@ impl Gpus {
 async fn look(watched: &Arc<Watched>, clock: Clock, kept: &Arc<Mutex<Kept>>) -> Option<GpuGauge> {
     let (watched, kept) = (Arc::clone(watched), Arc::clone(kept));
     let looking = tokio::task::spawn_blocking(move || {
-        let before = clock.now();
-        let seen = watched.look();
-        // A driver answers somewhere within.
-        let at = before + Nanos(clock.now().since(before).0 / 2);
+        let (at, seen) = halfway(clock, || watched.look());
         note(&mut lock(&kept), &seen, at);
         GpuGauge::of(&seen)
     });
     // A fault in a driver's wrapper leaves a gap in the series.
     looking.await.ok().flatten()
+}
+
+/// Whether anybody tells of the links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Links {
+    Told,
+    Silent,
+}
+
+/// Looks once at the links between them.
+async fn look_at_links(watched: &Arc<Watched>, clock: Clock, kept: &Arc<Mutex<Kept>>) -> Links {
+    let (watched, kept) = (Arc::clone(watched), Arc::clone(kept));
+    let looking = tokio::task::spawn_blocking(move || {
+        let (at, seen) = halfway(clock, || watched.look_at_links());
+        let mut kept = lock(&kept);
+        for (index, traffic) in &seen {
+            if let Some(series) = kept.get_mut(index) {
+                keep(&mut series.fabric, (at, *traffic));
+            }
+        }
+        if seen.is_empty() { Links::Silent } else { Links::Told }
+    });
+    looking.await.unwrap_or(Links::Silent)
+}
+
+/// What a driver or a program answers, and when: somewhere within the time that it took.
+fn halfway<T>(clock: Clock, ask: impl FnOnce() -> T) -> (Nanos, T) {
+    let before = clock.now();
+    let answer = ask();
+    (before + Nanos(clock.now().since(before).0 / 2), answer)
+}
+
+fn pace(every: Duration) -> tokio::time::Interval {
+    let mut tick = tokio::time::interval(every);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    tick
+}
+
+/// Adds to a series; one that has grown too long loses its older half.
+fn keep<T>(series: &mut Vec<T>, look: T) {
+    if series.len() >= MOST_SAMPLES {
+        series.drain(..MOST_SAMPLES / 2);
+    }
+    series.push(look);
 }
 
 fn lock(kept: &Mutex<Kept>) -> std::sync::MutexGuard<'_, Kept> {
@@ -129,10 +185,10 @@ fn note(kept: &mut Kept, seen: &[GpuReading], at: Nanos) {
     for (index, series) in kept.iter_mut() {
         match seen.iter().find(|gpu| gpu.index == *index) {
             Some(gpu) if gpu.state == GpuState::Present => {
-                if series.samples.len() >= MOST_SAMPLES {
-                    series.samples.drain(..MOST_SAMPLES / 2);
+                keep(&mut series.samples, gpu.sample(at));
+                if let Some(traffic) = gpu.fabric {
+                    keep(&mut series.fabric, (at, traffic));
                 }
-                series.samples.push(gpu.sample(at));
             }
             // Nobody answered at all: that is a gap, not a loss.
             None if seen.is_empty() => {}

@@ -21,6 +21,11 @@ pub(super) fn read_from(source: impl Read, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The bytes of a small file; `None` if it can't be read.
+pub(super) fn bytes(path: &Path) -> Option<Vec<u8>> {
+    read_from(File::open(path).ok()?, SMALL_BYTES).ok()
+}
+
 /// At most the first `limit` bytes of a file, as text.
 pub(super) fn text_within(path: &Path, limit: u64) -> Option<String> {
     let bytes = read_from(File::open(path).ok()?, limit).ok()?;

@@ -19,7 +19,12 @@ use speedmatrix_agent::{
     host::gpu::{Source, Watched},
     runs::look,
 };
-use speedmatrix_shared::{gpu::GpuReading, plan::draft::parse_target, stats::gpu::EnergySource, target::TargetFacts};
+use speedmatrix_shared::{
+    gpu::{GpuReading, Traffic},
+    plan::draft::parse_target,
+    stats::gpu::EnergySource,
+    target::TargetFacts,
+};
 
 use crate::{
     recorded::Recorded,
@@ -187,6 +192,20 @@ fn amd_card(cards: &std::path::Path, number: u32) {
 }
 
 #[test]
+fn counters_of_a_card_are_read_from_its_drivers_table() {
+    let folder = tempfile::tempdir().unwrap();
+    amd_card(folder.path(), 1);
+    let mut table = [0_u8; 300];
+    table[2..4].copy_from_slice(&[1, 7]);
+    table[24..32].copy_from_slice(&(250_u64 << 16).to_le_bytes());
+    table[136..144].copy_from_slice(&40_u64.to_le_bytes());
+    std::fs::write(folder.path().join("card1/device/gpu_metrics"), table).unwrap();
+    let gpus = Source::amd(folder.path()).all();
+    let links = Traffic { received_bytes: 40_000, sent_bytes: 0 };
+    assert_eq!((gpus[0].energy_j, gpus[0].fabric, gpus[0].power_w), (Some(250.0), Some(links), Some(500.0)));
+}
+
+#[test]
 fn a_run_records_what_its_gpus_do() {
     let folder = tempfile::tempdir().unwrap();
     for number in [1, 2] {
@@ -221,7 +240,8 @@ fn a_run_uses_some_of_many_gpus_and_says_what_held_them_back() {
     // Of one of them the power is not told.
     let gpu = |index: u32| {
         let power = if index == 6 { "" } else { "power_usage = 690000 mW\n" };
-        let fixed = "name = NVIDIA H200\nthrottle_reasons = 0x4\nenforced_power_limit = 700000 mW\nclock_sm = 1500\n";
+        let fixed = "name = NVIDIA H200\nthrottle_reasons = 0x4\nenforced_power_limit = 700000 mW\nclock_sm = 1500\n\
+                     pcie_rx_bytes = 7000\npcie_tx_bytes = 9000\n";
         format!("device {index}\nuuid = GPU-{index}\ntotal_energy_consumption = 5000 mJ\n{fixed}{power}")
     };
     let text = (0..16).map(gpu).collect::<Vec<_>>().concat();
@@ -237,7 +257,7 @@ fn a_run_uses_some_of_many_gpus_and_says_what_held_them_back() {
     // One of the four does not tell its power: the sum of the others would look like less.
     assert_eq!((gpu.gpus, gpu.silent, gpu.power_w, gpu.power_limit_w), (4, 1, None, Some(2_800.0)));
     assert_eq!((gpu.energy_j, gpu.energy_source), (Some(0.0), Some(EnergySource::Counter)));
-    assert_eq!(gpu.power_capped, Some(1.0));
+    assert_eq!((gpu.power_capped, gpu.pcie_bytes_per_s, gpu.fabric_bytes_per_s), (Some(1.0), Some(0.0), None));
     let finding = result.findings.iter().find(|finding| finding.code == "gpu_power_capped").unwrap();
     insta::assert_snapshot!(finding.text, @"The GPUs were held back by their power limit for 100 % of the time (— of 2,800 W).");
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use speedmatrix_agent::host::gpu::nvml::{Answer, Clock, Device, Link, Memory, Nvml, Refusal};
+use speedmatrix_shared::gpu::Traffic;
 
 /// Answers by device and question.
 #[derive(Debug, Default)]
@@ -145,6 +146,15 @@ impl Nvml for Recorded {
                 Link::MaxWidth => "max_pcie_width",
             },
         )
+    }
+
+    fn pcie_traffic(&self, device: Device) -> Answer<Traffic> {
+        let bytes = |question| self.number(Some(device), question);
+        Ok(Traffic { received_bytes: bytes("pcie_rx_bytes")?, sent_bytes: bytes("pcie_tx_bytes")? })
+    }
+
+    fn has_links(&self, gpu: u32) -> bool {
+        self.text(Some(Device::Gpu(gpu)), "nvlink").is_ok_and(|state| state == "active")
     }
 
     fn is_split(&self, device: Device) -> Answer<bool> {

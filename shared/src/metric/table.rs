@@ -968,6 +968,38 @@ pub static METRICS: &[Metric] = &[
         ..ROW
     },
     Metric {
+        key: "pcie_traffic",
+        column: "PCIe traffic",
+        csv: "pcie_bytes_per_s",
+        label: "Traffic of the GPUs over PCIe",
+        group: Group::Gpu,
+        unit: "GB/s",
+        phases: BOTH,
+        get: |r| gpu(r, |g| g.pcie_bytes_per_s),
+        show: format::traffic,
+        formula: "(bytes received + bytes sent in the window) ÷ D, summed over the GPUs",
+        population: "the GPUs that the server uses",
+        source: "the GPUs' own counters, on the host that measures",
+        caveat: "Unknown if one GPU does not count: older cards and drivers do not.",
+        ..ROW
+    },
+    Metric {
+        key: "fabric_traffic",
+        column: "NVLink traffic",
+        csv: "fabric_bytes_per_s",
+        label: "Traffic between the GPUs (NVLink, XGMI)",
+        group: Group::Gpu,
+        unit: "GB/s",
+        phases: BOTH,
+        get: |r| gpu(r, |g| g.fabric_bytes_per_s),
+        show: format::traffic,
+        formula: "bytes received in the window, all links ÷ D, summed over the GPUs",
+        population: "the GPUs that the server uses",
+        source: "NVIDIA: nvidia-smi's counters of the links, twice a second; AMD: the driver's own",
+        caveat: "What one GPU sends another receives: only one side is counted.",
+        ..ROW
+    },
+    Metric {
         key: "power_capped",
         column: "Power-capped",
         csv: "power_capped_share",

@@ -10,7 +10,8 @@ use std::{
 use serde_json::Value;
 use speedmatrix_shared::gpu::GpuReading;
 
-use crate::host::bounded::{printed, text};
+use super::amd_metrics;
+use crate::host::bounded::{bytes, printed, text};
 
 /// PCI's number of the vendor.
 const VENDOR: &str = "0x1002";
@@ -41,6 +42,7 @@ pub(super) fn reading(device: &Path, index: u32) -> GpuReading {
         let read = |name: &&str| text(&sensors.as_ref()?.join(name))?.parse::<f64>().ok();
         names.iter().find_map(read).filter(|value| value.is_finite()).map(|value| value / unit)
     };
+    let counters = bytes(&device.join("gpu_metrics")).map(|table| amd_metrics::parse(&table)).unwrap_or_default();
     let id = || text(&device.join("device")).map(|id| format!("AMD GPU {id}"));
     GpuReading {
         index,
@@ -49,6 +51,8 @@ pub(super) fn reading(device: &Path, index: u32) -> GpuReading {
         // Microwatts; older cards average, newer ones tell the moment.
         power_w: sensor(&["power1_average", "power1_input"], 1e6),
         power_limit_w: sensor(&["power1_cap"], 1e6),
+        energy_j: counters.energy_j,
+        fabric: counters.fabric,
         clock_mhz: sensor(&["freq1_input"], 1e6),
         memory_clock_mhz: sensor(&["freq2_input"], 1e6),
         utilisation: whole("gpu_busy_percent").map(|percent| percent as f64 / 100.0),
@@ -109,6 +113,7 @@ fn printed_reading(gpu: &Value) -> Option<GpuReading> {
     Some(GpuReading {
         index: u32::try_from(gpu.get("gpu")?.as_u64()?).ok()?,
         power_w: number(&["/power/socket_power", "/power/average_socket_power", "/power/current_socket_power"]),
+        energy_j: number(&["/energy/total_energy_consumption"]),
         utilisation: number(&["/usage/gfx_activity"]).map(|percent| percent / 100.0),
         temperature_c: number(&["/temperature/hotspot", "/temperature/edge"]),
         clock_mhz: number(&["/clock/gfx_0/clk", "/clock/gfx/clk"]),

@@ -5,13 +5,20 @@ use std::{ffi::OsStr, fmt};
 use nvml_wrapper::{
     Device as Handle, Nvml as Library,
     enum_wrappers::device::{Clock as ClockKind, TemperatureSensor},
+    enums::device::SampleValue,
     error::NvmlError,
+    structs::device::FieldId,
+    sys_exports::field_id::{NVML_FI_DEV_PCIE_COUNT_RX_BYTES, NVML_FI_DEV_PCIE_COUNT_TX_BYTES},
 };
+use speedmatrix_shared::gpu::Traffic;
 
 use super::nvml::{Answer, Clock, Device, Link, Memory, Nvml, Refusal};
 
 /// Names under which drivers install it; the first is what Linux distributions link at run time.
 const NAMES: &[&str] = &["libnvidia-ml.so.1", "libnvidia-ml.so", "nvml.dll"];
+
+/// Most NVLinks of a GPU (`NVML_NVLINK_MAX_LINKS`).
+const MOST_LINKS: u32 = 18;
 
 /// The library of this machine.
 pub(super) struct Installed(Library);
@@ -134,6 +141,25 @@ impl Nvml for Installed {
             Link::MaxGeneration => handle.max_pcie_link_gen(),
             Link::MaxWidth => handle.max_pcie_link_width(),
         })
+    }
+
+    fn pcie_traffic(&self, device: Device) -> Answer<Traffic> {
+        let ways = [FieldId(NVML_FI_DEV_PCIE_COUNT_RX_BYTES), FieldId(NVML_FI_DEV_PCIE_COUNT_TX_BYTES)];
+        let told = self.ask(device, |handle| handle.field_values_for(&ways))?;
+        let bytes = |way: usize| match told.get(way) {
+            Some(Ok(sample)) => match &sample.value {
+                Ok(SampleValue::U64(bytes)) => Ok(*bytes),
+                // Counters of 32 bits turn over within a second.
+                Ok(_) | Err(_) => Err(Refusal::NotSupported),
+            },
+            _ => Err(Refusal::NotSupported),
+        };
+        Ok(Traffic { received_bytes: bytes(0)?, sent_bytes: bytes(1)? })
+    }
+
+    fn has_links(&self, gpu: u32) -> bool {
+        let is_up = |link| self.ask(Device::Gpu(gpu), |handle| handle.link_wrapper_for(link).is_active());
+        (0..MOST_LINKS).any(|link| is_up(link) == Ok(true))
     }
 
     fn is_split(&self, device: Device) -> Answer<bool> {

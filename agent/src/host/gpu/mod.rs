@@ -2,6 +2,7 @@
 //! called from an async task: drivers take their time.
 
 pub mod amd;
+mod amd_metrics;
 mod kfd;
 mod library;
 pub mod nvml;
@@ -14,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use speedmatrix_shared::gpu::GpuReading;
+use speedmatrix_shared::gpu::{GpuReading, Traffic};
 
 use self::nvml::Nvml;
 
@@ -88,6 +89,18 @@ impl Source {
         }
     }
 
+    /// Bytes over the links between these GPUs, where another tells them than tells the rest.
+    fn links(&self, indexes: &[u32]) -> BTreeMap<u32, Traffic> {
+        let has_links = match self {
+            Self::Nvml(nvml) => indexes.iter().any(|index| nvml.has_links(*index)),
+            Self::Smi => true,
+            Self::Amd(_) | Self::AmdSmi => false,
+        };
+        let mut told = if has_links { smi::links() } else { BTreeMap::new() };
+        told.retain(|index, _| indexes.contains(index));
+        told
+    }
+
     /// The processes that compute on each GPU.
     pub fn computing(&self, gpus: &[GpuReading]) -> BTreeMap<u32, Vec<u32>> {
         match self {
@@ -141,6 +154,16 @@ impl Watched {
     /// What they do now. One that is not told of any more is lost.
     pub(crate) fn look(&self) -> Vec<GpuReading> {
         self.source.moments(&self.indexes)
+    }
+
+    /// Bytes over the links between them, where looks do not tell; a program is asked, at its own pace.
+    pub(crate) fn look_at_links(&self) -> BTreeMap<u32, Traffic> {
+        self.source.links(&self.indexes)
+    }
+
+    /// Time between two looks at the links.
+    pub(crate) const fn links_every() -> Duration {
+        PROGRAM_EVERY
     }
 
     /// Time between two looks.

@@ -4,7 +4,7 @@
 
 use std::fmt::Debug;
 
-use speedmatrix_shared::gpu::{GpuMemory, GpuReading, GpuSlice, GpuState, Throttle};
+use speedmatrix_shared::gpu::{GpuMemory, GpuReading, GpuSlice, GpuState, Throttle, Traffic};
 
 /// Why a question has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -108,6 +108,10 @@ pub trait Nvml: Send + Sync + Debug {
     fn throttle_bits(&self, device: Device) -> Answer<u64>;
     /// A number of the PCIe link.
     fn link(&self, device: Device, link: Link) -> Answer<u32>;
+    /// Bytes over PCIe since the driver was loaded.
+    fn pcie_traffic(&self, device: Device) -> Answer<Traffic>;
+    /// Whether a link of an NVLink generation is up.
+    fn has_links(&self, gpu: u32) -> bool;
     /// Whether the GPU is split up.
     fn is_split(&self, device: Device) -> Answer<bool>;
     /// Places for slices on a GPU, filled or not.
@@ -174,6 +178,7 @@ pub fn moment(nvml: &dyn Nvml, index: u32) -> GpuReading {
         temperature_c: nvml.temperature_c(gpu).ok().map(f64::from),
         vram_used_bytes: nvml.memory(gpu).ok().map(|memory| memory.used),
         throttle: nvml.throttle_bits(gpu).ok().map(Throttle),
+        pcie: nvml.pcie_traffic(gpu).ok(),
         ..GpuReading::default()
     }
 }

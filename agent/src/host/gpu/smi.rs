@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use speedmatrix_shared::gpu::{GpuMemory, GpuReading, GpuState, Throttle};
+use speedmatrix_shared::gpu::{GpuMemory, GpuReading, GpuState, Throttle, Traffic};
 
 use super::nvml::is_integrated;
 use crate::host::bounded::printed;
@@ -51,6 +51,35 @@ pub(super) fn processes() -> BTreeMap<String, Vec<u32>> {
         }
     }
     found
+}
+
+/// Bytes over the NVLinks of each GPU since the driver was loaded. The library tells them only for one link at a time and
+/// by a question that its wrapper can't put; the program asks for all of them.
+pub(super) fn links() -> BTreeMap<u32, Traffic> {
+    printed(PROGRAM, &["nvlink", "-gt", "d"], LIMIT).map(|text| parse_links(&text)).unwrap_or_default()
+}
+
+/// Lines `Link 0: Data Tx: 123 KiB` below a line `GPU 0: …`, summed over the links of a GPU. A GPU without both ways of a
+/// link that is up is left out.
+pub fn parse_links(text: &str) -> BTreeMap<u32, Traffic> {
+    let mut gpus: BTreeMap<u32, (Option<u64>, Option<u64>)> = BTreeMap::new();
+    let mut current = None;
+    for line in text.lines().map(str::trim) {
+        if let Some(rest) = line.strip_prefix("GPU ") {
+            current = rest.split(':').next().and_then(|digits| digits.parse::<u32>().ok());
+        } else if let (Some(gpu), Some((_, data))) = (current, line.split_once(": Data ")) {
+            let Some((way, amount)) = data.split_once(':') else { continue };
+            let kib = amount.trim().strip_suffix("KiB").and_then(|digits| digits.trim().parse::<u64>().ok());
+            let Some(bytes) = kib.and_then(|kib| kib.checked_mul(1 << 10)) else { continue };
+            let sums = gpus.entry(gpu).or_default();
+            let sum = if way == "Rx" { &mut sums.0 } else { &mut sums.1 };
+            *sum = Some(sum.unwrap_or(0).saturating_add(bytes));
+        }
+    }
+    let both = |(gpu, (received, sent)): (u32, (Option<u64>, Option<u64>))| {
+        Some((gpu, Traffic { received_bytes: received?, sent_bytes: sent? }))
+    };
+    gpus.into_iter().filter_map(both).collect()
 }
 
 /// A table with a line of titles, whatever its columns, and the lines around it. A GPU that is lost has a line of words
@@ -149,6 +178,15 @@ fn bytes(mib: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn links_are_summed_and_what_is_no_number_is_left_out() {
+        let text = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\n\t Link 0: Data Tx: 2 KiB\n\t Link 0: Data Rx: 1 KiB\n\
+                    \t Link 1: Data Tx: 3 KiB\n\t Link 1: Data Rx: N/A\nGPU 1: NVIDIA H100 (UUID: GPU-2)\n\
+                    \t Link 0: Data Rx: 9 KiB\nGPU x: no number\n\t Link 0: Data Tx: 7 KiB\nnvlink is not supported\n";
+        let wanted = Traffic { received_bytes: 1_024, sent_bytes: 5 * 1_024 };
+        assert_eq!(parse_links(text), BTreeMap::from([(0, wanted)]));
+    }
 
     #[test]
     fn each_field_may_be_unknown_by_itself() {

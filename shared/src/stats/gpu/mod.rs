@@ -1,13 +1,15 @@
 //! What the GPUs did during a cell, from their series (method §5), and what held them back.
 
+mod sums;
+
 use serde::{Deserialize, Serialize};
 
-use super::{cell::CellResult, counter, window::Window};
+use self::sums::{energy, fabric_looks, pcie_looks, per_second, sum};
+use super::{cell::CellResult, window::Window};
 use crate::{
     finding::Finding,
     format,
     gpu::{GpuRecord, GpuSample, GpuSeries, Throttle},
-    units::Nanos,
 };
 
 /// From this share of the window on, something that held the clocks back is told.
@@ -58,6 +60,12 @@ pub struct GpuStats {
     pub temperature_c: Option<f64>,
     /// Memory in use of all, at most, bytes.
     pub vram_used_bytes: Option<f64>,
+    /// Bytes over PCIe, both ways, of all, per second of the window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pcie_bytes_per_s: Option<f64>,
+    /// Bytes over the links between GPUs (NVLink, XGMI), received by all, per second of the window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fabric_bytes_per_s: Option<f64>,
     /// Share of looks that found the power limit holding the clocks back.
     pub power_capped: Option<f64>,
     /// Share of looks that found heat holding them back.
@@ -140,6 +148,8 @@ impl GpuStats {
                 .gpus
                 .iter()
                 .map(|gpu| max(gpu, |sample| sample.vram_used_bytes.map(|bytes| bytes as f64)))),
+            pcie_bytes_per_s: per_second(record, window, pcie_looks),
+            fabric_bytes_per_s: per_second(record, window, fabric_looks),
             power_capped: held(Throttle::is_power_capped),
             thermal: held(Throttle::is_thermal),
             hardware_slowdown: held(Throttle::is_hardware),
@@ -224,52 +234,12 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / f64::from(count))
 }
 
-/// The sum of all; `None` if one is missing, as the sum of the others is not that of all.
-fn sum(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
-    values.into_iter().sum()
-}
-
-/// A number of a sample.
-type OfSample = fn(&GpuSample) -> Option<f64>;
-/// What a series of numbers comes to over a window.
-type OverWindow = fn(&[(Nanos, f64)], Window) -> Option<f64>;
-
-/// Joules of all GPUs over some times: by their counters if all have one, else from their power.
-fn energy(record: &GpuRecord, spans: &[Window]) -> Option<(f64, EnergySource)> {
-    let of_all = |of: OverWindow, value: OfSample| {
-        let one = |gpu: &GpuSeries| {
-            let points: Vec<(Nanos, f64)> = gpu.samples.iter().filter_map(|s| Some((s.at, value(s)?))).collect();
-            sum(spans.iter().map(|span| of(&points, *span)))
-        };
-        sum(record.gpus.iter().map(one)).filter(|_| !spans.is_empty())
-    };
-    let counted = of_all(counter::increase, |sample| sample.energy_j).map(|energy| (energy, EnergySource::Counter));
-    counted.or_else(|| Some((of_all(integral, |sample| sample.power_w)?, EnergySource::Power)))
-}
-
-/// The time integral of a gauge over a window, between its looks as straight lines; `None` unless they reach over all of
-/// it.
-fn integral(looks: &[(Nanos, f64)], window: Window) -> Option<f64> {
-    let (first, last) = (looks.first()?, looks.last()?);
-    if first.0 > window.start || last.0 < window.end {
-        return None;
-    }
-    let steps = looks.iter().zip(looks.iter().skip(1)).filter(|((from, _), (to, _))| to > from);
-    let areas = steps.map(|(&(from, before), &(to, after))| {
-        let (start, end) = (from.max(window.start), to.min(window.end));
-        let length = end.since(start).as_secs_f64();
-        let at =
-            |time: Nanos| before + (after - before) * time.since(from).as_secs_f64() / to.since(from).as_secs_f64();
-        if length > 0.0 { at(start).midpoint(at(end)) * length } else { 0.0 }
-    });
-    Some(areas.sum())
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::*;
+    use super::{sums::integral, *};
+    use crate::{gpu::Traffic, units::Nanos};
 
     const WINDOW: Window = Window { start: Nanos::from_secs(10), end: Nanos::from_secs(20) };
     const WORK: Work<'static> = Work { window: WINDOW, spans: &[WINDOW], tokens: Some(1_000) };
@@ -318,6 +288,20 @@ mod tests {
           "hardware_slowdown": 0.0
         }
         "#);
+    }
+
+    #[test]
+    fn traffic_is_what_the_counters_rose_by() {
+        let traffic = |received, sent| Traffic { received_bytes: received, sent_bytes: sent };
+        let busy = |second: u64, sample: &mut GpuSample| sample.pcie = Some(traffic(3_000 * second, 1_000 * second));
+        let mut linked = gpu(0, busy);
+        linked.fabric = [5, 15, 25].map(|second| (Nanos::from_secs(second), traffic(200 * second, 900))).to_vec();
+        let stats = of(vec![linked.clone(), linked.clone()]);
+        assert_eq!((stats.pcie_bytes_per_s, stats.fabric_bytes_per_s), (Some(8_000.0), Some(400.0)));
+        // One that does not tell leaves the sum unknown, and so do looks that end before the window.
+        linked.fabric.pop();
+        let stats = of(vec![linked, gpu(1, |_, _| {})]);
+        assert_eq!((stats.pcie_bytes_per_s, stats.fabric_bytes_per_s), (None, None));
     }
 
     #[test]
