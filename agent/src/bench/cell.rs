@@ -1,6 +1,6 @@
 //! A sustained-decode cell (method §3): drain, cache, ramp, window, stop.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use speedmatrix_shared::{
     event::RunEvent,
@@ -161,7 +161,8 @@ impl Bench {
             None => Vec::new(),
         };
         self.show(cell, CellPhase::Stop, &book.load.slots);
-        let traces = book.close(&self.serving).await;
+        let (traces, cut) = book.close(&self.serving).await;
+        self.end_in_engine(cut).await;
         Ok(Measured { traces, ramp_start, opened, looks, client })
     }
 
@@ -291,16 +292,19 @@ pub(super) struct Book {
     traces: Vec<RequestTrace>,
     /// Texts of some of them, with their places among the traces.
     texts: Vec<(usize, String)>,
+    /// Ids of requests that were cut, where requests have one.
+    cut: Vec<Arc<str>>,
     /// Requests in a row, over all slots, that failed before any token.
     useless_in_a_row: usize,
 }
 
 impl Book {
     const fn new(load: Load) -> Self {
-        Self { load, traces: Vec::new(), texts: Vec::new(), useless_in_a_row: 0 }
+        Self { load, traces: Vec::new(), texts: Vec::new(), cut: Vec::new(), useless_in_a_row: 0 }
     }
 
-    fn keep(&mut self, Ended { trace, text }: Ended) {
+    fn keep(&mut self, Ended { trace, text, rid }: Ended) {
+        self.cut.extend(rid.filter(|_| trace.end == RequestEnd::Cut));
         self.texts.extend(text.map(|text| (self.traces.len(), text)));
         self.traces.push(trace);
     }
@@ -322,8 +326,9 @@ impl Book {
         if is_hopeless(failure.kind) || self.useless_in_a_row >= most { Err(failure) } else { Ok(()) }
     }
 
-    /// Closes all requests, waits for their traces, and looks at their texts on the serving runtime.
-    async fn close(mut self, serving: &Handle) -> Vec<RequestTrace> {
+    /// Closes all requests, waits for their traces, and looks at their texts on the serving runtime. Also gives the ids of
+    /// those that were cut.
+    async fn close(mut self, serving: &Handle) -> (Vec<RequestTrace>, Vec<Arc<str>>) {
         self.load.cut();
         let rest = async {
             while let Some(ended) = self.load.ended.recv().await {
@@ -345,6 +350,6 @@ impl Book {
                 trace.notes.push(StreamNote::LoopingText);
             }
         }
-        self.traces
+        (self.traces, self.cut)
     }
 }

@@ -42,6 +42,8 @@ pub(super) struct Ended {
     pub(super) trace: RequestTrace,
     /// Its text, if it is one of those that are looked at.
     pub(super) text: Option<String>,
+    /// The id that its body gave it.
+    pub(super) rid: Option<Arc<str>>,
 }
 
 /// How many requests all workers send together.
@@ -153,11 +155,12 @@ async fn work(number: u32, mut slot: Slot, mut line: Line) {
     let mut failures_in_a_row = 0;
     let keep_text = if number < LOOKED_AT_SLOTS { KeepText::Yes } else { KeepText::No };
     while line.quota.take().is_some() {
+        let rid = body.rid().cloned();
         let ask = Ask { slot: number, scheduled, path: CHAT_PATH, body, keep_text, idle_limit: line.idle_limit };
         let outcome = slot.connection.stream(ask, counters, &line.cut).await;
         let pause = pause_after(&outcome, &mut failures_in_a_row);
         let text = outcome.text.map(|text| text.reasoning + &text.content);
-        if line.ended.send(Ended { trace: outcome.trace, text }).await.is_err() || line.cut.is_cancelled() {
+        if line.ended.send(Ended { trace: outcome.trace, text, rid }).await.is_err() || line.cut.is_cancelled() {
             return;
         }
         if let Some(pause) = pause {

@@ -1,6 +1,7 @@
 //! Makes a run happen: calibrates the prompts, then measures cell after cell and tells what it found. It runs on a
 //! measuring runtime of its own; whatever is not measured goes to the serving runtime.
 
+mod abort;
 mod cache;
 mod cell;
 mod certify;
@@ -57,6 +58,7 @@ use self::{
 use crate::{
     client::{SlotCounters, Target},
     clock::Clock,
+    engine::known::EngineKind,
     host::gpu::Watched,
     prompt::{
         corpus::Corpus,
@@ -211,7 +213,9 @@ impl Bench {
     fn new(job: Job, facts: mpsc::Sender<Fact>, steering: watch::Receiver<Steering>) -> Result<Self, String> {
         let Job { plan, settled, run, target, facts: known, corpus, clock, patience, serving, gpus } = job;
         let model = known.served_model.as_deref().or(plan.model()).unwrap_or_default();
-        let requests = Arc::new(Requests::new(model, plan.sampling(), Dialect::default()));
+        let requests = Requests::new(model, plan.sampling(), Dialect::default());
+        let engine = EngineKind::named(known.engine.engine.as_deref().unwrap_or_default()).engine();
+        let requests = Arc::new(if engine.abort.is_some() { requests.with_rids() } else { requests });
         let tallies = settled.iter().map(|(cell, results)| (*cell, Tally::of(results))).collect();
         Ok(Self {
             engine: Scraper::new(&target, clock, serving.clone()).map_err(|e| e.to_string())?,

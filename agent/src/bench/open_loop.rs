@@ -120,11 +120,12 @@ async fn send(line: Line, mut connection: Connection, number: usize, scheduled: 
     let Some(counters) = line.slots.get(number) else { return };
     let slot = u32::try_from(number).unwrap_or(u32::MAX);
     let keep_text = if slot < LOOKED_AT_SLOTS { KeepText::Yes } else { KeepText::No };
+    let rid = body.rid().cloned();
     let ask = Ask { slot, scheduled, path: CHAT_PATH, body, keep_text, idle_limit: line.idle_limit };
     let outcome = connection.stream(ask, counters, &line.cut).await;
     line.pool.give(connection);
     let text = outcome.text.map(|text| text.reasoning + &text.content);
-    line.ended.send(Ended { trace: outcome.trace, text }).await.ok();
+    line.ended.send(Ended { trace: outcome.trace, text, rid }).await.ok();
 }
 
 /// When requests are due, from the start on, in order: `per_minute` of them on average over `length`, at least one.

@@ -35,7 +35,9 @@ impl Recipe {
     /// As [`Recipe::body`], around a text in pieces.
     fn body_of(&self, text: &[Bytes], mark: Shelfmark, restart: u64) -> Body {
         let number = self.library.request_number(mark, restart);
-        Body::new(self.requests.parts(text, Wish { max_output_tokens: self.max_output_tokens, number }))
+        let rid = self.requests.next_rid();
+        let wish = Wish { max_output_tokens: self.max_output_tokens, number };
+        Body::new(self.requests.parts(text, wish, rid.as_deref())).with_rid(rid)
     }
 
     /// The body of a measured request: where all ask the same, that of the first slot's first one.

@@ -15,7 +15,6 @@ use super::{
 };
 use crate::{
     client::{http::Http, tokenize::count_tokens},
-    engine::known::EngineKind,
     prompt::{
         calibrate::{Aim, Counted, Fit, Verdict},
         text::{Purpose, Shelfmark},
@@ -160,8 +159,12 @@ impl Bench {
 
     async fn tokens_of(&self, http: &Http, (recipe, mark): &(Recipe, Shelfmark)) -> Option<u64> {
         let number = self.library.request_number(*mark, 0);
-        let engine = EngineKind::named(self.facts.engine.engine.as_deref().unwrap_or_default()).engine();
-        count_tokens(http, engine.tokenizer, self.requests.tokenizer_question(&recipe.document(*mark), number)).await
+        count_tokens(
+            http,
+            self.known_engine().tokenizer,
+            self.requests.tokenizer_question(&recipe.document(*mark), number),
+        )
+        .await
     }
 
     fn calibration(&self, number: u64, chars: usize) -> (Recipe, Shelfmark) {

@@ -9,12 +9,24 @@ use bytes::Bytes;
 #[derive(Debug, Clone)]
 pub struct Body {
     parts: Arc<[Bytes]>,
+    rid: Option<Arc<str>>,
 }
 
 impl Body {
     /// A body of these parts, in order.
     pub fn new(parts: impl IntoIterator<Item = Bytes>) -> Self {
-        Self { parts: parts.into_iter().filter(|part| !part.is_empty()).collect() }
+        Self { parts: parts.into_iter().filter(|part| !part.is_empty()).collect(), rid: None }
+    }
+
+    /// The same body, which gives its request the id `rid`: by it an engine can be told to end the request.
+    #[must_use]
+    pub fn with_rid(self, rid: Option<Arc<str>>) -> Self {
+        Self { rid, ..self }
+    }
+
+    /// The id that it gives its request, if any.
+    pub fn rid(&self) -> Option<&Arc<str>> {
+        self.rid.as_ref()
     }
 
     /// Its size in bytes.

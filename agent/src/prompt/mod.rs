@@ -2,6 +2,7 @@
 
 pub mod calibrate;
 pub mod corpus;
+mod questions;
 pub mod request;
 pub mod text;
 mod words;

@@ -1,13 +1,18 @@
 //! Chat-completion bodies in three pieces: a head, the document that requests share, and a tail of their own. Also which
 //! optional fields this target takes: a field that it refuses by name is left out from then on.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+
 use bytes::Bytes;
 use speedmatrix_shared::{
     plan::{Sampling, sampling::EndOfText},
     trace::{FailureKind, RequestFailure},
 };
 
-use super::text::Document;
+use super::{questions::question, text::Document};
 
 /// Path of the requests, below the target's base address.
 pub const CHAT_PATH: &str = "/v1/chat/completions";
@@ -29,11 +34,13 @@ enum Field {
     TopP,
     /// `min_tokens`.
     MinTokens,
+    /// `rid`: an id by which the engine can be told to end the request.
+    Rid,
 }
 
 impl Field {
     /// In the order in which a refusal is searched for their names: the inner field before the one around it.
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::ContinuousUsage,
         Self::StreamOptions,
         Self::IgnoreEos,
@@ -41,6 +48,7 @@ impl Field {
         Self::Temperature,
         Self::TopP,
         Self::MinTokens,
+        Self::Rid,
     ];
 
     const fn name(self) -> &'static str {
@@ -52,6 +60,7 @@ impl Field {
             Self::Temperature => "temperature",
             Self::TopP => "top_p",
             Self::MinTokens => "min_tokens",
+            Self::Rid => "rid",
         }
     }
 }
@@ -123,6 +132,14 @@ pub struct Requests {
     head: Bytes,
     sampling: Sampling,
     dialect: Dialect,
+    rids: Option<Rids>,
+}
+
+/// Ids of requests, none of which was given before, here or elsewhere.
+#[derive(Debug, Clone)]
+struct Rids {
+    prefix: Arc<str>,
+    given: Arc<AtomicU64>,
 }
 
 impl Requests {
@@ -130,7 +147,7 @@ impl Requests {
     pub fn new(model: &str, sampling: Sampling, dialect: Dialect) -> Self {
         let model = serde_json::Value::from(model);
         let head = format!(r#"{{"model":{model},"messages":[{{"role":"user","content":""#);
-        Self { head: head.into(), sampling, dialect }
+        Self { head: head.into(), sampling, dialect, rids: None }
     }
 
     /// The same bodies with other fields.
@@ -139,14 +156,28 @@ impl Requests {
         Self { dialect, ..self }
     }
 
+    /// The same bodies, each with an id of its own.
+    #[must_use]
+    pub fn with_rids(self) -> Self {
+        let prefix = uuid::Uuid::now_v7().simple().to_string().into();
+        Self { rids: Some(Rids { prefix, given: Arc::default() }), ..self }
+    }
+
+    /// The id of the next request, if requests have one.
+    pub fn next_rid(&self) -> Option<Arc<str>> {
+        let Rids { prefix, given } = self.rids.as_ref().filter(|_| self.dialect.takes(Field::Rid))?;
+        Some(format!("{prefix}-{}", given.fetch_add(1, Relaxed)).into())
+    }
+
     /// What the target takes.
     pub const fn dialect(&self) -> &Dialect {
         &self.dialect
     }
 
-    /// The body in pieces around the pieces of its text; those are shared, not copied.
-    pub fn parts(&self, text: &[Bytes], wish: Wish) -> Vec<Bytes> {
-        let tail = Bytes::from(self.tail(wish));
+    /// The body in pieces around the pieces of its text; those are shared, not copied. `rid` is from
+    /// [`Requests::next_rid`].
+    pub fn parts(&self, text: &[Bytes], wish: Wish, rid: Option<&str>) -> Vec<Bytes> {
+        let tail = Bytes::from(self.tail(wish, rid));
         [std::slice::from_ref(&self.head), text, &[tail]].concat()
     }
 
@@ -157,7 +188,7 @@ impl Requests {
         String::from_utf8_lossy(&pieces.concat()).into_owned()
     }
 
-    fn tail(&self, wish: Wish) -> String {
+    fn tail(&self, wish: Wish, rid: Option<&str>) -> String {
         let mut tail = format!(r#"{}"}}],"stream":true"#, question(wish.number));
         let mut field = |name: &str, value: &str| {
             tail.push_str(",\"");
@@ -169,6 +200,9 @@ impl Requests {
         for (name, value) in self.optional_fields(wish) {
             field(name, &value);
         }
+        if let Some(rid) = rid {
+            field(Field::Rid.name(), &serde_json::Value::from(rid).to_string());
+        }
         tail.push('}');
         tail
     }
@@ -178,6 +212,7 @@ impl Requests {
         let optional = self.optional_fields(Wish { max_output_tokens: u32::MAX, number: 0 });
         std::iter::once(self.dialect.completion_limit.name())
             .chain(optional.into_iter().map(|(name, _)| name))
+            .chain(self.rids.as_ref().filter(|_| self.dialect.takes(Field::Rid)).map(|_| Field::Rid.name()))
             .collect()
     }
 
@@ -205,31 +240,6 @@ impl Requests {
     }
 }
 
-/// Questions that ask for long answers. All are of about one length, so that they hardly move the prompt's token count.
-const QUESTIONS: [&str; 16] = [
-    "Retell these notes as the first chapters of a long novel, scene by scene, and leave nothing out.",
-    "Write a detailed history of the places in these notes, from their founding to the present day.",
-    "Explain at length, person by person, what each one in these notes did and what moved them to it.",
-    "Turn these notes into a stage play with many scenes, full dialogue and directions for the actors.",
-    "Write a long travel guide to all the places in these notes, with what to see and whom to meet.",
-    "Draw up an inventory of the things in these notes, and tell in detail where each came from.",
-    "Write the diary of one person in these notes, day by day, for a whole year, in full sentences.",
-    "Compose a long series of letters between two people in these notes about all that happened there.",
-    "Write an encyclopaedia with a long entry for every person, place and thing in these notes.",
-    "Describe each scene in these notes as a painting, and explain at length how one would paint it.",
-    "Write a thorough report to a council on the events in these notes, with causes and remedies.",
-    "Continue these notes in the same manner for many more pages, with new people and new places.",
-    "Prepare a long lecture on daily life in these notes, with many examples and careful arguments.",
-    "Write an investigation into the oddest event in these notes, with every clue and every witness.",
-    "Rewrite these notes as a long saga in old-fashioned prose, and name every hero and every deed.",
-    "Discuss in a long essay which events in these notes belong together, and argue for your view.",
-];
-
-fn question(number: u64) -> String {
-    let text = QUESTIONS[(number % QUESTIONS.len() as u64) as usize];
-    format!(" Task {:08x}: {text}", number >> 32)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
@@ -243,7 +253,7 @@ mod tests {
     }
 
     fn body(requests: &Requests, number: u64) -> String {
-        let parts = requests.parts(&[document().bytes], Wish { max_output_tokens: 64, number });
+        let parts = requests.parts(&[document().bytes], Wish { max_output_tokens: 64, number }, None);
         String::from_utf8(parts.concat()).unwrap()
     }
 
@@ -264,8 +274,11 @@ mod tests {
     #[test]
     fn sampling_is_sent_as_planned() {
         let check = |sampling: Sampling, sent: &str| {
-            let parts = Requests::new("m", sampling, Dialect::default())
-                .parts(&[document().bytes], Wish { max_output_tokens: 64, number: 0 });
+            let parts = Requests::new("m", sampling, Dialect::default()).parts(
+                &[document().bytes],
+                Wish { max_output_tokens: 64, number: 0 },
+                None,
+            );
             let body = String::from_utf8(parts.concat()).unwrap();
             assert!(body.ends_with(sent), "{body}");
         };
@@ -285,6 +298,22 @@ mod tests {
     }
 
     #[test]
+    fn each_request_has_an_id_where_the_engine_wants_one() {
+        let mut requests = Requests::new("m", Sampling::default(), Dialect::default()).with_rids();
+        let (first, second) = (requests.next_rid().unwrap(), requests.next_rid().unwrap());
+        assert_ne!(first, second);
+        let parts = requests.parts(&[document().bytes], Wish { max_output_tokens: 64, number: 0 }, Some(&first));
+        let sent: Value = serde_json::from_slice(&parts.concat()).unwrap();
+        assert_eq!(sent["rid"], *first);
+        assert!(requests.fields_sent().contains(&"rid"));
+        // A server that does not know it gets none.
+        let mut dialect = Dialect::default();
+        assert!(dialect.learn(&refusal("Extra inputs are not permitted: rid")).is_some());
+        requests = requests.with_dialect(dialect);
+        assert!(requests.next_rid().is_none() && !requests.fields_sent().contains(&"rid"));
+    }
+
+    #[test]
     fn the_tokenizer_is_asked_about_the_same_prompt() {
         let requests = Requests::new("m", Sampling::default(), Dialect::default());
         let asked: Value = serde_json::from_str(&requests.tokenizer_question(&document(), 77)).unwrap();
@@ -299,7 +328,7 @@ mod tests {
         let document = document();
         let text = [document.bytes.clone()];
         let [first, second] =
-            [1 << 40, 2 << 40].map(|number| requests.parts(&text, Wish { max_output_tokens: 1, number }));
+            [1 << 40, 2 << 40].map(|number| requests.parts(&text, Wish { max_output_tokens: 1, number }, None));
         assert_eq!(first[1].as_ptr(), document.bytes.as_ptr());
         assert_eq!(second[1].as_ptr(), document.bytes.as_ptr());
         assert_ne!(first[2], second[2]);
@@ -349,11 +378,5 @@ mod tests {
         let server = RequestFailure { http_status: Some(500), ..refusal("max_tokens") };
         assert_eq!(dialect.learn(&server), None);
         assert_eq!(dialect, Dialect::default());
-    }
-
-    #[test]
-    fn questions_are_of_about_one_length() {
-        let lengths = QUESTIONS.map(str::len);
-        assert!(lengths.iter().max().unwrap() - lengths.iter().min().unwrap() <= 12, "{lengths:?}");
     }
 }

@@ -109,6 +109,8 @@ pub struct Engine {
     pub caches_prefixes: bool,
     /// How its tokenizer is asked.
     pub tokenizer: Tokenizer,
+    /// Where it is told to end a request by its `rid`; `None`: a closed connection tells it.
+    pub abort: Option<&'static str>,
     /// What everybody who measures it should know, as a sentence.
     pub beware: Option<&'static str>,
 }
@@ -126,6 +128,7 @@ const NOTHING: Engine = Engine {
     counting: Counting::EachStep,
     caches_prefixes: false,
     tokenizer: Tokenizer::None,
+    abort: None,
     beware: None,
 };
 

@@ -71,5 +71,7 @@ pub(super) const ENGINE: Engine = Engine {
     caches_prefixes: true,
     // Newer versions take vLLM's question.
     tokenizer: Tokenizer::Messages,
+    // It goes on generating for nobody after its client has hung up.
+    abort: Some("/abort_request"),
     ..NOTHING
 };
