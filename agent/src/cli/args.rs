@@ -5,6 +5,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::{Args, Parser, Subcommand};
 use speedmatrix_shared::plan::PlanDraft;
 
+use super::args_of_db::{DB_STATUS, DbArgs};
 use super::args_of_runs::{
     CompareArgs, ExportArgs, GATE_STATUS, GateArgs, LinkArgs, PlanRepeatsArgs, ReanalyseArgs, ResumeArgs, RunsArgs,
 };
@@ -84,6 +85,9 @@ pub(super) enum Command {
     ///
     /// The link is the only line of its output and is shown once. It works beside an agent, and at once.
     Link(LinkArgs),
+    /// Look after the store's file: check it, shrink it, copy it
+    #[command(after_help = DB_STATUS)]
+    Db(DbArgs),
     /// Compare two runs, cell by cell
     ///
     /// Every ratio is B ÷ A. It works beside an agent and changes nothing.

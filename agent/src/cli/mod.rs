@@ -1,6 +1,7 @@
 //! The command line: what was asked, and who does it.
 
 mod args;
+mod args_of_db;
 mod args_of_runs;
 mod compare;
 mod link;
@@ -9,6 +10,7 @@ mod read;
 mod reanalyse;
 mod serve;
 mod target;
+mod upkeep;
 
 use std::{ffi::OsString, io, net::SocketAddr, path::PathBuf, process::ExitCode};
 
@@ -170,6 +172,7 @@ pub async fn carry_out(wanted: Wanted, terminal: &mut Terminal) -> Exit {
         Command::Export(args) => read::export(args, terminal).await,
         Command::Link(args) => link::link(args, terminal).await,
         Command::Reanalyse(args) => reanalyse::reanalyse(args, terminal).await,
+        Command::Db(args) => upkeep::db(args, terminal).await,
         Command::Compare(args) => compare::compare(args, terminal).await,
         Command::Gate(args) => compare::gate(args, terminal).await,
         Command::PlanRepeats(args) => compare::plan_repeats(args, terminal).await,

@@ -28,7 +28,7 @@ use super::{
 };
 
 /// How long a statement waits for another process that writes.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The file and what is known about the runs in it.
 #[derive(Debug)]
@@ -199,21 +199,7 @@ impl Database {
         if !self.is_shown(run)? {
             return Err(StoreError::NoSuchRun(run.clone()));
         }
-        let sql = "SELECT seq, at, CASE WHEN length(json) <= ?3 THEN json END FROM events \
-                   WHERE run = ?1 AND seq >= ?2 ORDER BY seq";
-        let read = |row: &Row<'_>| {
-            let stored: (i64, i64, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            Ok(stored)
-        };
-        let rows: Vec<_> = self
-            .connection
-            .prepare_cached(sql)
-            .and_then(|mut statement| {
-                statement
-                    .query_map(params![run.as_str(), whole(from_seq), whole(MAX_EVENT_BYTES as u64)], read)?
-                    .collect()
-            })
-            .map_err(|e| explain(&self.path, e))?;
+        let rows = rows_of(&self.connection, run, from_seq).map_err(|e| explain(&self.path, e))?;
         rows.into_iter().map(|row| envelope(run, row)).collect()
     }
 
@@ -319,7 +305,19 @@ fn write_cell(change: &Transaction<'_>, run: &str, cell: CellId, result: &CellRe
         .map(drop)
 }
 
-fn envelope(run: &RunId, (seq, at, json): (i64, i64, Option<String>)) -> Result<Envelope, StoreError> {
+/// An event as it is stored: its number, its time and its JSON, unless that is too large.
+pub(super) type EventRow = (i64, i64, Option<String>);
+
+/// A run's events from number `from_seq` on, as they are stored.
+pub(super) fn rows_of(connection: &Connection, run: &RunId, from_seq: u64) -> rusqlite::Result<Vec<EventRow>> {
+    let sql = "SELECT seq, at, CASE WHEN length(json) <= ?3 THEN json END FROM events \
+               WHERE run = ?1 AND seq >= ?2 ORDER BY seq";
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let mut statement = connection.prepare_cached(sql)?;
+    statement.query_map(params![run.as_str(), whole(from_seq), whole(MAX_EVENT_BYTES as u64)], read)?.collect()
+}
+
+pub(super) fn envelope(run: &RunId, (seq, at, json): EventRow) -> Result<Envelope, StoreError> {
     let json = json.ok_or_else(|| damaged(run, format!("event {seq} is larger than {MAX_EVENT_BYTES} bytes")))?;
     let event = serde_json::from_str(&json).map_err(|e| damaged(run, format!("event {seq}: {e}")))?;
     let positive = |number: i64| {

@@ -73,6 +73,40 @@ pub enum StoreError {
         /// What the system said.
         source: io::Error,
     },
+    /// There is no file to look after.
+    #[error("there is no store {path}: check the path, or give the right one with --store")]
+    Missing {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// A copy never replaces a file.
+    #[error("{path} is there already and was left as it is: give the copy another name")]
+    Exists {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// The copy can't be written.
+    #[error("the copy {path} can't be written ({source}): choose another file on a disk with room")]
+    NoCopy {
+        /// Which file.
+        path: PathBuf,
+        /// What the system or SQLite said.
+        source: io::Error,
+    },
+    /// A run is being written to the file that is to be rewritten.
+    #[error("run {run} is being measured into the store {path}: wait for its end or stop it, then try again")]
+    Measuring {
+        /// Which file.
+        path: PathBuf,
+        /// Which run.
+        run: RunId,
+    },
+    /// Another program holds the file.
+    #[error("other programs kept the store {path} busy for too long: wait for their end or stop them, then try again")]
+    Busy {
+        /// Which file.
+        path: PathBuf,
+    },
     /// The disk is full.
     #[error("the disk that holds the store {path} is full: free some space, then measure again")]
     Full {
@@ -166,6 +200,7 @@ pub(super) fn explain(path: &std::path::Path, source: rusqlite::Error) -> StoreE
         }
         Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { path },
         Some(ErrorCode::DiskFull) => StoreError::Full { path },
+        Some(ErrorCode::DatabaseBusy) => StoreError::Busy { path },
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             StoreError::Open { path, source: io::Error::other(source) }
         }

@@ -12,6 +12,7 @@ mod lock;
 mod passes;
 mod raw;
 mod schema;
+mod upkeep;
 
 use std::path::{Path, PathBuf};
 
@@ -29,6 +30,7 @@ pub use error::StoreError;
 pub use import::Foreign;
 pub use passes::KeptPass;
 pub use raw::{RawKept, Which};
+pub use upkeep::{Damage, Health, Shrunk, backup, check, vacuum};
 
 /// Calls that may wait for the file's thread; more wait at their caller.
 const WAITING_CALLS: usize = 64;

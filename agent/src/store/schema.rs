@@ -96,20 +96,26 @@ const STEPS: [&str; KNOWN as usize] = [
     ",
 ];
 
-/// Checks that the file is ours and brings it to this version's schema. Before the checks have passed nothing is
-/// written.
-pub(super) fn prepare(connection: &mut Connection, path: &Path, access: Access) -> Result<(), StoreError> {
-    let explain = |e| explain(path, e);
-    let number = |connection: &Connection, sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
-    let found = number(connection, "PRAGMA user_version").map_err(explain)?;
-    let application = number(connection, "PRAGMA application_id").map_err(explain)?;
-    let tables = number(connection, "SELECT count(*) FROM sqlite_master").map_err(explain)?;
+/// The schema of a file that is ours and that this version understands. Nothing is written.
+pub(super) fn version(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(|e| explain(path, e));
+    let found = number("PRAGMA user_version")?;
+    let application = number("PRAGMA application_id")?;
+    let tables = number("SELECT count(*) FROM sqlite_master")?;
     if tables > 0 && application != APPLICATION_ID {
         return Err(StoreError::Foreign { path: path.to_owned() });
     }
     if found > KNOWN {
         return Err(StoreError::Newer { path: path.to_owned(), found, known: KNOWN });
     }
+    Ok(found)
+}
+
+/// Checks that the file is ours and brings it to this version's schema. Before the checks have passed nothing is
+/// written.
+pub(super) fn prepare(connection: &mut Connection, path: &Path, access: Access) -> Result<(), StoreError> {
+    let explain = |e| explain(path, e);
+    let found = version(connection, path)?;
     if access == Access::Read {
         if found < KNOWN {
             return Err(StoreError::Older { path: path.to_owned(), found, known: KNOWN });

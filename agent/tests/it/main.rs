@@ -58,6 +58,8 @@ mod trouble;
 #[cfg(test)]
 mod truth;
 #[cfg(test)]
+mod upkeep;
+#[cfg(test)]
 mod virtual_modes;
 #[cfg(test)]
 mod virtual_rig;
