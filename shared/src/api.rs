@@ -9,15 +9,22 @@ use crate::{
     label::Labels,
     plan::{FieldError, PlanDraft},
     state::{RunState, RunStatus},
-    target::TargetFacts,
     typed::TypedFacts,
 };
+
+pub use crate::target::engine_line;
 
 /// Version of the messages below; a client with another one reloads itself.
 pub const PROTOCOL: u32 = 1;
 
 /// Paths of the HTTP interface. `{id}` stands for a run's id.
 pub mod path {
+    /// GET: whether the agent's process lives.
+    pub const HEALTH: &str = "/healthz";
+    /// GET: whether the agent can do its work; 503 where it can't.
+    pub const READY: &str = "/readyz";
+    /// GET: figures of the agent itself, for Prometheus.
+    pub const METRICS: &str = "/metrics";
     /// GET: [`super::Info`].
     pub const INFO: &str = "/api/v1/info";
     /// GET: list of [`super::RunSummary`], running first, then newest first; POST [`super::StartRun`]: [`super::Started`].
@@ -387,11 +394,4 @@ pub enum ServerMessage {
         /// Time on the run's clock, nanoseconds.
         now_ns: u64,
     },
-}
-
-/// The facts line of a target: `vllm · 0.25.0 · MXFP4+FP8`.
-pub fn engine_line(facts: Option<&TargetFacts>) -> String {
-    let Some(engine) = facts.map(|f| &f.engine) else { return String::new() };
-    let parts = [&engine.engine, &engine.version, &engine.quantization];
-    parts.into_iter().flatten().cloned().collect::<Vec<_>>().join(" · ")
 }

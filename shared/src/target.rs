@@ -235,3 +235,10 @@ impl TargetFacts {
         self.sources.iter().find(|source| source.fact == fact)
     }
 }
+
+/// The facts line of a target: `vllm · 0.25.0 · MXFP4+FP8`.
+pub fn engine_line(facts: Option<&TargetFacts>) -> String {
+    let Some(engine) = facts.map(|f| &f.engine) else { return String::new() };
+    let parts = [&engine.engine, &engine.version, &engine.quantization];
+    parts.into_iter().flatten().cloned().collect::<Vec<_>>().join(" · ")
+}

@@ -60,13 +60,7 @@ pub(super) async fn list(args: RunsArgs, terminal: &mut Terminal) -> Result<Exit
 
 /// One run in one line, its id first.
 fn line(run: &RunSummary) -> String {
-    let status = match &run.status {
-        RunStatus::Running => "running",
-        RunStatus::Ended { outcome: RunOutcome::Finished } => "finished",
-        RunStatus::Ended { outcome: RunOutcome::Cancelled } => "cancelled",
-        RunStatus::Ended { outcome: RunOutcome::Failed { .. } } => "failed",
-        RunStatus::Ended { outcome: RunOutcome::Interrupted } => "interrupted",
-    };
+    let status = run.status.word();
     let simulated = if matches!(run.origin, Some(Origin::Simulated { .. })) { "simulated: " } else { "" };
     let best = match run.headline.best_total_tok_s {
         Some(_) => format!("  best {} tok/s", format::rate(run.headline.best_total_tok_s)),

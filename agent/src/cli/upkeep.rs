@@ -82,7 +82,7 @@ fn tell(health: &Health, terminal: &mut Terminal) -> Result<Exit, CliError> {
 fn words(health: &Health) -> Vec<String> {
     let Health { path, schema, bytes: size, runs, damage } = health;
     let mut lines =
-        vec![format!("{}: schema {schema}, {} runs, {}", path.display(), format::count(*runs), bytes(*size))];
+        vec![format!("{}: schema {schema}, runs: {}, {}", path.display(), format::count(*runs), bytes(*size))];
     let (mut file, mut rows, mut records) = (Vec::new(), Vec::new(), Vec::new());
     for damage in damage {
         match damage {
@@ -162,7 +162,7 @@ mod tests {
         let said: Vec<String> =
             words(&health).into_iter().chain(todos(&health.damage).into_iter().map(str::to_owned)).collect();
         insta::assert_snapshot!(said.join("\n"), @"
-        /s: schema 5, 2 runs, 40,960 bytes
+        /s: schema 5, runs: 2, 40,960 bytes
         file and indexes damaged: Page 3: never used
         rows damaged: 1,234 rows of events belong to no run
         run damaged: a: event 4 came where 3 was due
@@ -173,7 +173,7 @@ mod tests {
         ");
         let fine = Health { damage: Vec::new(), ..health };
         insta::assert_snapshot!(words(&fine).join("\n"), @"
-        /s: schema 5, 2 runs, 40,960 bytes
+        /s: schema 5, runs: 2, 40,960 bytes
         file and indexes: fine
         rows and what they belong to: fine
         runs: all fold from their events

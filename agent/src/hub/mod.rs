@@ -12,7 +12,7 @@ use speedmatrix_shared::{
     event::{Envelope, RunEvent},
     gauge::Gauge,
     id::RunId,
-    state::{ApplyError, RunState, RunStatus},
+    state::{ApplyError, CellState, RunState, RunStatus},
     units::Nanos,
 };
 use tokio::sync::{broadcast, watch};
@@ -62,6 +62,11 @@ impl Hub {
     /// Whether the run is over.
     pub fn is_over(&self) -> bool {
         self.lock().status != RunStatus::Running
+    }
+
+    /// How many of its cells are being measured.
+    pub fn running_cells(&self) -> usize {
+        self.lock().cells.iter().filter(|cell| matches!(cell.state, CellState::Running { .. })).count()
     }
 
     /// Where the latest gauge is put.

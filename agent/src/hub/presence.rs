@@ -23,6 +23,11 @@ impl Presence {
         Watching { count: count.subscribe(), run: run.clone(), presence: Arc::clone(self) }
     }
 
+    /// How many watch, all runs together.
+    pub fn total(&self) -> u32 {
+        self.lock().values().map(|count| *count.borrow()).sum()
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<RunId, watch::Sender<u32>>> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -72,7 +77,9 @@ mod tests {
         let run: RunId = "a".parse().unwrap();
         let mut first = presence.join(&run);
         let second = presence.join(&run);
-        assert_eq!(first.count(), 2);
+        let other = presence.join(&"b".parse().unwrap());
+        assert_eq!((first.count(), presence.total()), (2, 3));
+        drop(other);
         drop(second);
         assert_eq!(first.count(), 1);
         drop(first);

@@ -31,6 +31,7 @@ const PRESENCE_PERIOD: Duration = Duration::from_secs(4);
 pub struct Subscription {
     feed: Feed,
     snapshot: Option<Box<RunState>>,
+    skipped: u64,
     watching: Watching,
     gauge_not_before: Instant,
     presence_not_before: Instant,
@@ -77,6 +78,7 @@ impl Subscription {
         Self {
             feed,
             snapshot: Some(Box::new(state)),
+            skipped: 0,
             watching,
             gauge_not_before: now,
             presence_not_before: now,
@@ -89,6 +91,11 @@ impl Subscription {
         self.snapshot.is_none() && matches!(self.feed, Feed::Still { .. })
     }
 
+    /// Events that this listener was too slow for, counted since the last call.
+    pub fn take_skipped(&mut self) -> u64 {
+        std::mem::take(&mut self.skipped)
+    }
+
     /// The next message. The first is a snapshot; another one follows only where this listener was too slow. May be
     /// dropped and called again without losing anything.
     pub async fn next(&mut self) -> ServerMessage {
@@ -98,7 +105,10 @@ impl Subscription {
             }
             let message = match self.hear().await {
                 Heard::Event(Ok(envelope)) => Some(self.event(&envelope)),
-                Heard::Event(Err(_)) => {
+                Heard::Event(Err(error)) => {
+                    if let RecvError::Lagged(events) = error {
+                        self.skipped += events;
+                    }
                     self.rejoin();
                     None
                 }

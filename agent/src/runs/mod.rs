@@ -260,6 +260,16 @@ impl Runs {
         matches!(*self.slot(), Slot::Starting | Slot::Taken(_))
     }
 
+    /// How many cells this process measures now.
+    pub fn running_cells(&self) -> usize {
+        self.active().map_or(0, |active| active.hub.running_cells())
+    }
+
+    /// How many listen, all runs together.
+    pub fn viewers(&self) -> u32 {
+        self.presence.total()
+    }
+
     /// All stored runs: running ones first, then newest first.
     pub async fn list(&self) -> Result<Vec<RunSummary>, StoreError> {
         self.store.list().await

@@ -35,10 +35,14 @@ const FAILURES_WITHIN: Duration = Duration::from_mins(1);
 /// What a route asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
+    /// Nothing, and nobody is asked who they are: not even the store is needed.
+    NotEvenWho,
     /// Nothing.
     Nothing,
     /// To look at runs; what is told may depend on who asks.
     Look,
+    /// To look at all runs.
+    LookAtAll,
     /// To look at the run in the path.
     LookAtRun,
     /// To start, change or delete.
@@ -47,6 +51,9 @@ pub enum Need {
 
 /// What each route asks for. HEAD is GET.
 pub const RULES: &[(Method, &str, Need)] = &[
+    (Method::GET, path::HEALTH, Need::NotEvenWho),
+    (Method::GET, path::READY, Need::NotEvenWho),
+    (Method::GET, path::METRICS, Need::LookAtAll),
     (Method::GET, path::INFO, Need::Nothing),
     (Method::POST, path::ENTER, Need::Nothing),
     (Method::DELETE, path::ENTER, Need::Nothing),
@@ -149,6 +156,9 @@ impl AppState {
         run: Option<&str>,
     ) -> Result<Option<Caller>, Refusal> {
         let Some(need) = need else { return Err(no_rule()) };
+        if need == Need::NotEvenWho {
+            return Ok(None);
+        }
         let caller = match &self.door {
             Door::Open => Some(Caller::OPERATOR),
             Door::Guarded => self.caller(headers, need).await?,
@@ -159,6 +169,7 @@ impl AppState {
         match need {
             Need::Act if known.role != Role::Operator => Err(only_looks()),
             Need::LookAtRun if !run.is_some_and(|run| known.sees(run)) => Err(other_run()),
+            Need::LookAtAll if known.run.is_some() => Err(other_run()),
             _ => Ok(caller),
         }
     }
@@ -179,6 +190,7 @@ impl AppState {
 
     /// A token that opens nothing.
     pub(super) fn wrong_token(&self) -> Refusal {
+        self.figures.tokens_rejected.inc();
         if self.failures.note(Instant::now()) {
             let detail = "too many wrong tokens were sent: wait a minute, then open the link you were given";
             return Refusal::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", detail);

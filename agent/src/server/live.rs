@@ -1,6 +1,9 @@
 //! The live socket of a run: `Hello`, `Snapshot`, then what the subscription hears.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{
     extract::{
@@ -16,7 +19,7 @@ use speedmatrix_shared::{
     id::RunId,
 };
 
-use super::{AppState, door::Visit, error::Refusal};
+use super::{AppState, door::Visit, error::Refusal, figures::Figures};
 use crate::hub::Subscription;
 
 /// A client that takes longer for one message is let go; it comes back for a snapshot.
@@ -41,13 +44,13 @@ pub(super) async fn upgrade(
     };
     let socket = socket.max_message_size(MAX_INCOMING_BYTES).max_frame_size(MAX_INCOMING_BYTES);
     let visit = Visit::of(&app, &headers);
-    Ok(socket.on_upgrade(move |socket| tell(socket, subscription, visit)))
+    Ok(socket.on_upgrade(move |socket| tell(socket, subscription, visit, app.figures)))
 }
 
 /// Tells until the client goes, is too slow, or may look no more.
-async fn tell(mut socket: WebSocket, mut subscription: Subscription, visit: Visit) {
+async fn tell(mut socket: WebSocket, mut subscription: Subscription, visit: Visit, figures: Arc<Figures>) {
     let hello = ServerMessage::Hello { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").into() };
-    if send(&mut socket, &hello).await.is_none() {
+    if send(&mut socket, &hello, &figures).await.is_none() {
         return;
     }
     let mut heard = Instant::now();
@@ -63,17 +66,22 @@ async fn tell(mut socket: WebSocket, mut subscription: Subscription, visit: Visi
                 }
             },
         };
+        figures.events_skipped.inc_by(subscription.take_skipped());
         let is_time_to_ask = matches!(message, ServerMessage::Presence { .. });
         if is_time_to_ask && !visit.goes_on().await {
             return;
         }
-        if heard.elapsed() > SILENCE_LIMIT || send(&mut socket, &message).await.is_none() {
+        if heard.elapsed() > SILENCE_LIMIT {
+            figures.viewers_let_go.inc();
+            return;
+        }
+        if send(&mut socket, &message, &figures).await.is_none() {
             return;
         }
     }
 }
 
-async fn send(socket: &mut WebSocket, message: &ServerMessage) -> Option<()> {
+async fn send(socket: &mut WebSocket, message: &ServerMessage, figures: &Figures) -> Option<()> {
     let text = serde_json::to_string(message).ok()?;
     let all = async {
         socket.send(Message::text(text)).await?;
@@ -83,5 +91,16 @@ async fn send(socket: &mut WebSocket, message: &ServerMessage) -> Option<()> {
             _ => Ok(()),
         }
     };
-    tokio::time::timeout(SEND_LIMIT, all).await.ok()?.ok()
+    match tokio::time::timeout(SEND_LIMIT, all).await {
+        Ok(Ok(())) => {
+            figures.count_told(message);
+            Some(())
+        }
+        // It is gone.
+        Ok(Err(_)) => None,
+        Err(_) => {
+            figures.viewers_let_go.inc();
+            None
+        }
+    }
 }

@@ -5,7 +5,9 @@ mod cells;
 mod door;
 mod error;
 mod export;
+mod figures;
 mod guard;
+mod health;
 mod import;
 mod labels;
 mod live;
@@ -57,6 +59,10 @@ pub struct AppState {
     pub door: Door,
     /// Wrong tokens of late.
     failures: Arc<door::Failures>,
+    /// What is counted.
+    figures: Arc<figures::Figures>,
+    /// The latest look at the store.
+    readiness: Arc<health::Readiness>,
     /// What listens on this machine.
     nearby: Arc<Nearby>,
     /// Places for those who look at a cell's record.
@@ -76,6 +82,8 @@ impl AppState {
             hosts: Arc::new(hosts),
             door,
             failures: Arc::default(),
+            figures: Arc::default(),
+            readiness: Arc::default(),
             looks: Arc::new(Semaphore::new(cells::AT_ONCE)),
             reading: Arc::new(Semaphore::new(1)),
         }
@@ -90,6 +98,9 @@ pub fn app(state: AppState) -> Router {
         .route(path::REQUESTS, get(cells::requests))
         .layer(CompressionLayer::new());
     let api = Router::new()
+        .route(path::HEALTH, get(health::alive))
+        .route(path::READY, get(health::ready))
+        .route(path::METRICS, get(figures::tell))
         .route(path::INFO, get(runs::info))
         .route(path::RUNS, get(runs::list).post(runs::start))
         .route(path::RUN, get(runs::state).patch(labels::change).delete(labels::delete))
@@ -117,6 +128,7 @@ pub fn app(state: AppState) -> Router {
         .layer(fixed_header(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .layer(fixed_header(header::REFERRER_POLICY, "no-referrer"))
         .layer(fixed_header(header::X_FRAME_OPTIONS, "DENY"))
+        .layer(middleware::from_fn_with_state(Arc::clone(&state.figures), figures::count))
         .with_state(state)
 }
 

@@ -21,14 +21,19 @@ use speedmatrix_shared::{
 
 use super::{
     Access, MAX_EVENT_BYTES,
+    counts::Counts,
     error::{StoreError, explain},
     lock::{self, Lock},
     raw::{self, RawKept},
     schema,
+    upkeep::free_bytes,
 };
 
 /// How long a statement waits for another process that writes.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Least room on the disk with which a store counts as writable: a run needs more for its log and raw arrivals.
+const LEAST_FREE_BYTES: u64 = 32 * 1_024 * 1_024;
 
 /// The file and what is known about the runs in it.
 #[derive(Debug)]
@@ -36,6 +41,7 @@ pub(super) struct Database {
     connection: Connection,
     path: PathBuf,
     access: Access,
+    counts: Counts,
     writing: BTreeMap<RunId, Writing>,
     _serving: Option<Lock>,
 }
@@ -75,8 +81,8 @@ impl Database {
             schema::prepare(&mut connection, path, access)?;
             connection
         };
-        let mut database =
-            Self { connection, path: path.to_owned(), access, writing: BTreeMap::new(), _serving: serving };
+        let (counts, writing) = (Counts::default(), BTreeMap::new());
+        let mut database = Self { connection, path: path.to_owned(), access, counts, writing, _serving: serving };
         database.end_dead_runs()?;
         if access == Access::Serve {
             // Nobody is left who could take these deletions back.
@@ -130,12 +136,14 @@ impl Database {
                 next
             }
         };
-        let kept = match write(&mut self.connection, &next, entry) {
+        let kept = match self.counts.note(write(&mut self.connection, &next, entry)) {
             Ok(()) => RawKept::Kept,
             // The fact weighs more than what it was computed from: perhaps there is room for the fact alone.
             Err(error) if entry.raw.is_some() => {
                 let alone = Entry { raw: None, ..entry };
-                write(&mut self.connection, &next, alone).map_err(|e| explain(&self.path, e))?;
+                self.counts.retried.inc();
+                let written = self.counts.note(write(&mut self.connection, &next, alone));
+                written.map_err(|e| explain(&self.path, e))?;
                 RawKept::Lost(explain(&self.path, error))
             }
             Err(error) => return Err(explain(&self.path, error)),
@@ -160,6 +168,10 @@ impl Database {
         &self.path
     }
 
+    pub(super) const fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
     pub(super) const fn access(&self) -> Access {
         self.access
     }
@@ -173,7 +185,18 @@ impl Database {
             let made = work(&change)?;
             change.commit().map(|()| made)
         });
-        done.map_err(|e| explain(&self.path, e))
+        self.counts.note(done).map_err(|e| explain(&self.path, e))
+    }
+
+    /// Writes what is there already, and reads.
+    pub(super) fn prove_writable(&mut self) -> Result<(), StoreError> {
+        self.change(|change| {
+            change.pragma_update(None, "user_version", schema::KNOWN)?;
+            change.query_row("SELECT EXISTS (SELECT 1 FROM runs)", [], |_| Ok(()))
+        })?;
+        // So little was written that it fits where a run would not.
+        let is_full = free_bytes(&self.path).is_some_and(|free| free < LEAST_FREE_BYTES);
+        if is_full { Err(StoreError::Full { path: self.path.clone() }) } else { Ok(()) }
     }
 
     fn lock_run(&self, run: &RunId) -> Result<Lock, StoreError> {

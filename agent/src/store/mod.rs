@@ -3,6 +3,7 @@
 //!
 //! The file has a thread of its own. [`Store::append`] returns once the event would survive a loss of power.
 
+mod counts;
 mod database;
 mod error;
 mod import;
@@ -25,6 +26,7 @@ use speedmatrix_shared::{
 };
 use tokio::sync::{mpsc, oneshot};
 
+pub use counts::Counts;
 use database::Database;
 pub use error::StoreError;
 pub use import::Foreign;
@@ -57,6 +59,7 @@ type Call = Box<dyn FnOnce(&mut Database) + Send>;
 pub struct Store {
     calls: mpsc::Sender<Call>,
     path: PathBuf,
+    counts: Counts,
 }
 
 impl Store {
@@ -67,7 +70,7 @@ impl Store {
         let place = path.to_owned();
         let work = move || match Database::open(&place, access) {
             Ok(mut database) => {
-                if opened.send(Ok(())).is_ok() {
+                if opened.send(Ok(database.counts().clone())).is_ok() {
                     while let Some(call) = waiting.blocking_recv() {
                         call(&mut database);
                     }
@@ -79,13 +82,29 @@ impl Store {
             .name("store".into())
             .spawn(work)
             .map_err(|source| StoreError::Thread { path: path.to_owned(), source })?;
-        answer.await.map_err(|_the_thread_is_gone| StoreError::Gone { path: path.to_owned() })??;
-        Ok(Self { calls, path: path.to_owned() })
+        let counts = answer.await.map_err(|_the_thread_is_gone| StoreError::Gone { path: path.to_owned() })??;
+        Ok(Self { calls, path: path.to_owned(), counts })
     }
 
     /// Where the file is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What this handle and its clones wrote.
+    pub const fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Whether the store answers and takes what is written: it writes a little and waits for the
+    /// disk, which must have some room left.
+    pub async fn prove_writable(&self) -> Result<(), StoreError> {
+        self.call(Database::prove_writable).await
+    }
+
+    /// Room on the disk that holds the file, bytes, as far as this user may take it; `None` where the system does not say.
+    pub fn free_bytes(&self) -> Option<u64> {
+        upkeep::free_bytes(&self.path)
     }
 
     /// Stores a run's next event. It is on disk when this returns.

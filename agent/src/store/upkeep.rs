@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use nix::sys::statvfs::statvfs;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, Transaction};
 use speedmatrix_shared::{id::RunId, state::RunState};
 
@@ -236,6 +237,12 @@ fn kept(file: &File, to: &Path) -> io::Result<()> {
     file.sync_all()?;
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
+}
+
+/// Room on the disk that holds a file, bytes.
+pub(super) fn free_bytes(path: &Path) -> Option<u64> {
+    let disk = statvfs(path).ok()?;
+    disk.blocks_available().checked_mul(disk.fragment_size())
 }
 
 /// The file with its log, bytes.

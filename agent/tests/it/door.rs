@@ -131,6 +131,9 @@ async fn each_route_opens_to_whom_it_should() {
         table.push(row.replace("too_many_failures", "token_invalid"));
     }
     insta::assert_snapshot!(table.join("\n"), @"
+GET /healthz: Nobody=yes Wrong=yes RunOut=yes Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=yes
+GET /readyz: Nobody=yes Wrong=yes RunOut=yes Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=yes
+GET /metrics: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid Operator=yes Viewer=yes ViewerOfRun=other_run ViewerOfOther=other_run
 GET /api/v1/info: Nobody=yes Wrong=yes RunOut=yes Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=yes
 POST /api/v1/enter: Nobody=yes Wrong=yes RunOut=yes Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=yes
 DELETE /api/v1/enter: Nobody=yes Wrong=yes RunOut=yes Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=yes

@@ -18,6 +18,8 @@ mod engines;
 #[cfg(test)]
 mod exports;
 #[cfg(test)]
+mod health;
+#[cfg(test)]
 mod host;
 #[cfg(test)]
 mod labels;

@@ -103,6 +103,19 @@ pub enum RunStatus {
     },
 }
 
+impl RunStatus {
+    /// In one word, for programs and tables.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Ended { outcome: RunOutcome::Finished } => "finished",
+            Self::Ended { outcome: RunOutcome::Cancelled } => "cancelled",
+            Self::Ended { outcome: RunOutcome::Failed { .. } } => "failed",
+            Self::Ended { outcome: RunOutcome::Interrupted } => "interrupted",
+        }
+    }
+}
+
 /// A log line with its time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {

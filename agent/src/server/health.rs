@@ -1,0 +1,68 @@
+//! Whether this agent lives, and whether it can do its work. Anybody may ask, so no answer holds anything of a run, and
+//! asking often costs no more than asking now and then.
+
+use std::time::{Duration, Instant};
+
+use axum::{extract::State, http::StatusCode};
+use tokio::sync::Mutex;
+
+use super::{AppState, error::Refusal};
+use crate::store::{Store, StoreError};
+
+/// How long the store may take to answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(2);
+/// How long an answer is given again: each look at the store writes to the disk.
+const KEPT_FOR: Duration = Duration::from_secs(5);
+
+/// The latest look at the store. Who comes during one waits for its answer.
+#[derive(Debug, Default)]
+pub(super) struct Readiness(Mutex<Option<(Instant, Result<(), &'static str>)>>);
+
+impl Readiness {
+    /// Why the agent can't work, if it can't.
+    async fn look(&self, store: &Store) -> Result<(), &'static str> {
+        let mut latest = self.0.lock().await;
+        if let Some((at, answer)) = *latest
+            && at.elapsed() < KEPT_FOR
+        {
+            return answer;
+        }
+        let answer = match tokio::time::timeout(ANSWER_LIMIT, store.prove_writable()).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => {
+                tracing::warn!("not ready: {error}");
+                Err(reason(&error))
+            }
+            Err(_) => {
+                Err("the store did not answer within two seconds: look for programs that hold it, or a slow disk")
+            }
+        };
+        *latest = Some((Instant::now(), answer));
+        answer
+    }
+}
+
+/// An error in words that tell nothing of this machine: the log has the rest.
+const fn reason(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::Full { .. } => "the disk that holds the store is full or nearly so: free some space",
+        StoreError::ReadOnly { .. } => "the store can't be written: make it writable for the agent's user",
+        StoreError::Busy { .. } => "other programs keep the store busy: wait for their end or stop them",
+        StoreError::Damaged { .. } => "the store is damaged: `speedmatrix db check` says what to do",
+        StoreError::Gone { .. } => "the store is closed: start the agent again",
+        _ => "the store did not do its work: the agent's log says why, and `speedmatrix db check` looks for damage",
+    }
+}
+
+/// Answers as long as this process does.
+pub(super) async fn alive() -> &'static str {
+    "alive\n"
+}
+
+/// Whether the store answers and takes what is written.
+pub(super) async fn ready(State(app): State<AppState>) -> Result<&'static str, Refusal> {
+    match app.readiness.look(app.runs.store()).await {
+        Ok(()) => Ok("ready\n"),
+        Err(reason) => Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", reason)),
+    }
+}
