@@ -9,6 +9,7 @@ pub mod engine;
 pub mod framing;
 pub mod host;
 pub mod hub;
+pub mod logging;
 pub mod nearby;
 pub mod prompt;
 pub mod reanalysis;

@@ -9,6 +9,7 @@ use super::args_of_db::{DB_STATUS, DbArgs};
 use super::args_of_runs::{
     CompareArgs, ExportArgs, GATE_STATUS, GateArgs, LinkArgs, PlanRepeatsArgs, ReanalyseArgs, ResumeArgs, RunsArgs,
 };
+use crate::logging::LogFormat;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -33,11 +34,18 @@ Exit status:
 pub(super) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
+    /// Lines of the log on standard error: human, or json for programs; SPEEDMATRIX_LOG says what is logged
+    #[arg(long, value_name = "FORMAT", global = true, default_value = "human", hide_possible_values = true)]
+    log_format: LogFormat,
     #[command(flatten)]
     serve: ServeArgs,
 }
 
 impl Arguments {
+    pub(super) const fn log_format(&self) -> LogFormat {
+        self.log_format
+    }
+
     pub(super) fn command(self) -> Command {
         self.command.unwrap_or(Command::Serve(self.serve))
     }

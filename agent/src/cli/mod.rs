@@ -20,6 +20,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
     client::probe::ProbeError,
+    logging::LogFormat,
     reanalysis::ReanalysisError,
     runs::StartError,
     server::NewPassError,
@@ -139,12 +140,24 @@ async fn watched(args: WatchArgs, terminal: &mut Terminal) -> Result<Exit, CliEr
 
 /// A command that was understood.
 #[derive(Debug)]
-pub struct Wanted(Command);
+pub struct Wanted {
+    command: Command,
+    log_format: LogFormat,
+}
+
+impl Wanted {
+    /// What the log is to look like.
+    pub const fn log_format(&self) -> LogFormat {
+        self.log_format
+    }
+}
 
 /// Reads the arguments. Help and version are printed here; so is what is wrong with the arguments.
 pub fn read(arguments: impl IntoIterator<Item = OsString>, terminal: &mut Terminal) -> Result<Wanted, Exit> {
     let error = match Arguments::try_parse_from(arguments) {
-        Ok(arguments) => return Ok(Wanted(arguments.command())),
+        Ok(arguments) => {
+            return Ok(Wanted { log_format: arguments.log_format(), command: arguments.command() });
+        }
         Err(error) => error,
     };
     let text = error.render().to_string();
@@ -161,7 +174,7 @@ pub fn read(arguments: impl IntoIterator<Item = OsString>, terminal: &mut Termin
 
 /// Carries out a command. What goes wrong is said in one sentence.
 pub async fn carry_out(wanted: Wanted, terminal: &mut Terminal) -> Exit {
-    let done = match wanted.0 {
+    let done = match wanted.command {
         Command::Serve(args) => serve::serve(args, terminal).await,
         Command::Run(args) => measure::run(*args, terminal).await,
         Command::Sim(args) => target::simulate(args, terminal).await,

@@ -24,6 +24,8 @@ mod host;
 #[cfg(test)]
 mod labels;
 #[cfg(test)]
+mod logging;
+#[cfg(test)]
 mod manner;
 #[cfg(test)]
 mod nearby;
