@@ -230,6 +230,8 @@ async fn a_copied_command_measures_the_same_plan() -> Result<()> {
     fill(&page, "contexts", "8K-16K").await?;
     fill(&page, "concurrency", "1,2").await?;
     fill(&page, "leave-out", "16Kx2").await?;
+    // Long enough that the run still goes on when its page is looked at.
+    fill(&page, "duration", "10m").await?;
     fill(&page, "name", "it's \"here\" & there").await?;
     let line = wait_for(&page, "[data-testid=command]").await?.prop("textContent").await?.context("the command")?;
     ensure!(line.starts_with("speedmatrix run "), "{line}");
