@@ -125,8 +125,7 @@ fn cold_prompts_come_beside_decoding_requests() {
     assert!(stats.ttft_alone_s.unwrap().p50 >= 0.05 && stats.ttft_loaded_s.unwrap().min >= 0.05);
     // This simulator's requests do not disturb each other: 100 tok/s each, all along.
     for rate in [stats.tok_s_before_prefill, stats.tok_s_after_prefill] {
-        // On a busy machine the simulator sends late, and catches up.
-        assert!((190.0..=210.0).contains(&rate.unwrap()), "{stats:#?}");
+        assert!((190.0..=202.0).contains(&rate.unwrap()), "{stats:#?}");
     }
     assert!(stats.tok_s_during_prefill.is_some());
     // The slots hold the background's prompts, not the cell's.
