@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
+use speedmatrix_shared::target::TargetFacts;
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -17,15 +18,15 @@ const AT_ONCE: usize = 32;
 /// Longest time (real) for all of them: the drain before the next cell waits for what is left.
 const LIMIT: Duration = Duration::from_secs(10);
 
-impl Bench {
-    /// What is known about the target's engine.
-    pub(super) fn known_engine(&self) -> &'static Engine {
-        EngineKind::named(self.facts.engine.engine.as_deref().unwrap_or_default()).engine()
-    }
+/// What is known about the engine of a target.
+pub(super) fn known_engine(facts: &TargetFacts) -> &'static Engine {
+    EngineKind::named(facts.engine.engine.as_deref().unwrap_or_default()).engine()
+}
 
+impl Bench {
     /// Tells the engine to end these requests, if it is one that must be told.
     pub(super) async fn end_in_engine(&self, rids: Vec<Arc<str>>) {
-        let Some(path) = self.known_engine().abort.filter(|_| !rids.is_empty()) else { return };
+        let Some(path) = known_engine(&self.facts).abort.filter(|_| !rids.is_empty()) else { return };
         let Ok(http) = Http::new(&self.target) else { return };
         let told = self.serving.spawn(async move {
             let mut asking = JoinSet::new();

@@ -47,6 +47,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use self::{
+    abort::known_engine,
     client_watch::Lateness,
     gauges::{Scene, Scraper, Sights},
     gpus::Gpus,
@@ -58,7 +59,6 @@ use self::{
 use crate::{
     client::{SlotCounters, Target},
     clock::Clock,
-    engine::known::EngineKind,
     host::gpu::Watched,
     prompt::{
         corpus::Corpus,
@@ -214,8 +214,7 @@ impl Bench {
         let Job { plan, settled, run, target, facts: known, corpus, clock, patience, serving, gpus } = job;
         let model = known.served_model.as_deref().or(plan.model()).unwrap_or_default();
         let requests = Requests::new(model, plan.sampling(), Dialect::default());
-        let engine = EngineKind::named(known.engine.engine.as_deref().unwrap_or_default()).engine();
-        let requests = Arc::new(if engine.abort.is_some() { requests.with_rids() } else { requests });
+        let requests = Arc::new(if known_engine(&known).abort.is_some() { requests.with_rids() } else { requests });
         let tallies = settled.iter().map(|(cell, results)| (*cell, Tally::of(results))).collect();
         Ok(Self {
             engine: Scraper::new(&target, clock, serving.clone()).map_err(|e| e.to_string())?,

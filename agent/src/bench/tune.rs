@@ -10,6 +10,7 @@ use speedmatrix_shared::{
 
 use super::{
     Bench, Halt,
+    abort::known_engine,
     single::{failure, prompt_tokens},
     supply::Recipe,
 };
@@ -161,7 +162,7 @@ impl Bench {
         let number = self.library.request_number(*mark, 0);
         count_tokens(
             http,
-            self.known_engine().tokenizer,
+            known_engine(&self.facts).tokenizer,
             self.requests.tokenizer_question(&recipe.document(*mark), number),
         )
         .await

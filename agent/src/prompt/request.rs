@@ -163,9 +163,14 @@ impl Requests {
         Self { rids: Some(Rids { prefix, given: Arc::default() }), ..self }
     }
 
+    /// The ids of requests, if they have one and the target takes it.
+    fn rids(&self) -> Option<&Rids> {
+        self.rids.as_ref().filter(|_| self.dialect.takes(Field::Rid))
+    }
+
     /// The id of the next request, if requests have one.
     pub fn next_rid(&self) -> Option<Arc<str>> {
-        let Rids { prefix, given } = self.rids.as_ref().filter(|_| self.dialect.takes(Field::Rid))?;
+        let Rids { prefix, given } = self.rids()?;
         Some(format!("{prefix}-{}", given.fetch_add(1, Relaxed)).into())
     }
 
@@ -212,7 +217,7 @@ impl Requests {
         let optional = self.optional_fields(Wish { max_output_tokens: u32::MAX, number: 0 });
         std::iter::once(self.dialect.completion_limit.name())
             .chain(optional.into_iter().map(|(name, _)| name))
-            .chain(self.rids.as_ref().filter(|_| self.dialect.takes(Field::Rid)).map(|_| Field::Rid.name()))
+            .chain(self.rids().map(|_| Field::Rid.name()))
             .collect()
     }
 

@@ -89,16 +89,13 @@ impl Source {
         }
     }
 
-    /// Bytes over the links between these GPUs, where another tells them than tells the rest.
-    fn links(&self, indexes: &[u32]) -> BTreeMap<u32, Traffic> {
-        let has_links = match self {
+    /// Whether another than tells the rest must be asked for the bytes over the links between these GPUs.
+    fn asks_for_links(&self, indexes: &[u32]) -> bool {
+        match self {
             Self::Nvml(nvml) => indexes.iter().any(|index| nvml.has_links(*index)),
             Self::Smi => true,
             Self::Amd(_) | Self::AmdSmi => false,
-        };
-        let mut told = if has_links { smi::links() } else { BTreeMap::new() };
-        told.retain(|index, _| indexes.contains(index));
-        told
+        }
     }
 
     /// The processes that compute on each GPU.
@@ -142,13 +139,15 @@ pub struct Watched {
     /// As they were when they were chosen.
     pub(crate) gpus: Vec<GpuReading>,
     indexes: Vec<u32>,
+    asks_for_links: bool,
 }
 
 impl Watched {
     /// These GPUs of a source; `None` if there are none.
     pub fn new(source: Source, gpus: Vec<GpuReading>) -> Option<Self> {
         let indexes: Vec<u32> = gpus.iter().map(|gpu| gpu.index).collect();
-        (!indexes.is_empty()).then_some(Self { source, gpus, indexes })
+        let asks_for_links = source.asks_for_links(&indexes);
+        (!indexes.is_empty()).then_some(Self { source, gpus, indexes, asks_for_links })
     }
 
     /// What they do now. One that is not told of any more is lost.
@@ -158,7 +157,9 @@ impl Watched {
 
     /// Bytes over the links between them, where looks do not tell; a program is asked, at its own pace.
     pub(crate) fn look_at_links(&self) -> BTreeMap<u32, Traffic> {
-        self.source.links(&self.indexes)
+        let mut told = if self.asks_for_links { smi::links() } else { BTreeMap::new() };
+        told.retain(|index, _| self.indexes.contains(index));
+        told
     }
 
     /// Time between two looks at the links.
