@@ -9,7 +9,7 @@ use crate::{
     stats::{
         cell::CellResult,
         compare::{
-            Basis, Effect, Verdict,
+            Basis, Effect, Verdict, can_be_told,
             conditions::{Condition, Conditions, Difference, Side},
             delta::Delta,
             page::{self, Outcome, Pair},
@@ -258,7 +258,7 @@ fn not_compared(id: CellId, sides: Sides, reasons: Vec<String>) -> ComparedCell 
 fn of_outcome(id: CellId, sides: Sides, outcome: Option<Outcome>) -> ComparedCell {
     match outcome {
         // Values at both ends of what a number can hold have a ratio that none can.
-        Some(Outcome::Compared { effect, .. }) if !(effect.ratio.is_finite() && effect.ratio > 0.0) => {
+        Some(Outcome::Compared { effect, .. }) if !can_be_told(effect.ratio) => {
             not_compared(id, sides, vec!["the values are too far apart for a ratio".to_owned()])
         }
         Some(Outcome::Compared { verdict, effect }) => {

@@ -1,6 +1,8 @@
 //! A change against a baseline that may be zero or missing. Zero is a value, missing is none: neither gives a percentage
 //! that is infinite or no number.
 
+use super::FARTHEST_RATIO;
+
 /// The change from a base to a candidate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Delta {
@@ -8,7 +10,7 @@ pub enum Delta {
     NoBaseline,
     /// The candidate was not measured.
     NotMeasured,
-    /// The base is 0 and the candidate is not: there is a difference, and no share of it.
+    /// The base is 0, or as good as 0 beside the candidate, which is not: there is a difference, and no share of it.
     FromZero {
         /// Candidate − base.
         absolute: f64,
@@ -29,7 +31,7 @@ impl Delta {
         let Some(candidate) = candidate.filter(|value| value.is_finite()) else { return Self::NotMeasured };
         let absolute = candidate - base;
         let share = if absolute.abs() > 0.0 { absolute / base } else { 0.0 };
-        if share.is_finite() { Self::Change { absolute, share } } else { Self::FromZero { absolute } }
+        if share.abs() <= FARTHEST_RATIO { Self::Change { absolute, share } } else { Self::FromZero { absolute } }
     }
 
     /// Candidate − base.

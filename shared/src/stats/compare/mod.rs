@@ -18,6 +18,15 @@ pub const MARGIN: f64 = 0.03;
 /// Share of false ones among all "faster" and "slower" of a page.
 pub const FALSE_DISCOVERY_RATE: f64 = 0.05;
 
+/// The farthest ratio that is told, in either direction: near the largest number (1.8e308), with room for its percent.
+const FARTHEST_RATIO: f64 = 1e300;
+
+/// Whether a ratio can be told, and its inverse as well: numbers reach further down than up, and what is too far on one
+/// side of 1 must be so on the other, or swapping the sides would change what is said.
+pub fn can_be_told(ratio: f64) -> bool {
+    ratio.max(ratio.recip()) <= FARTHEST_RATIO
+}
+
 /// What a comparison rests on, and so how much it may claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{
-    Basis, Direction, Effect, MARGIN, Verdict,
+    Basis, Direction, Effect, MARGIN, Verdict, can_be_told,
     conditions::{Condition, Conditions, Side},
     page::{Measure, Outcome, Pair, compare},
     welch::{Inside, LogMean},
@@ -65,6 +65,16 @@ fn verdicts_say_what_the_data_hold() {
     check(&[100.0], &[100.2], "likely no difference");
     check(&[100.0], &[102.5], "likely faster");
     check(&[100.0], &[0.0], "not comparable");
+}
+
+#[test]
+fn an_interval_beyond_all_numbers_is_told_from_neither_side() {
+    let (near, far) = ([10.0, 0.0113], [1e-299; 3]);
+    let mean = |values: &[f64]| LogMean::new(values, None).unwrap();
+    let there = Effect::of_means(mean(&near), mean(&far));
+    let back = Effect::of_means(mean(&far), mean(&near));
+    assert!(can_be_told(there.ratio) && can_be_told(back.ratio));
+    assert_eq!((there.scatter, back.scatter), (None, None), "{there:?}");
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use statrs::distribution::{ContinuousCDF as _, Normal, StudentsT};
 
-use super::{Basis, Effect, RatioInterval, Scatter};
+use super::{Basis, Effect, FARTHEST_RATIO, RatioInterval, Scatter, can_be_told};
 use crate::stats::{cell::SlotSpread, interval::Interval};
 
 /// Fewest repeats of which a scatter can be told.
@@ -115,8 +115,7 @@ impl Scatter {
             1.0
         };
         let smallest_seen = smallest_seen(standard_error, freedom)?;
-        // An end that no number can hold says as little on one side of 1 as on the other.
-        let is_told = interval.high.is_finite() && interval.low > 0.0 && smallest_seen.is_finite();
+        let is_told = [interval.low, interval.high].into_iter().all(can_be_told) && smallest_seen <= FARTHEST_RATIO;
         is_told.then_some(Self { interval, p: p.min(1.0), smallest_seen })
     }
 }
