@@ -5,7 +5,7 @@ use thirtyfour::prelude::*;
 
 use crate::{
     rig::{Rig, no_errors, until, wait_for, wait_text},
-    run::{finished, start_long_run, start_small_run},
+    run::{finished, start_long_run},
 };
 
 async fn press(page: &WebDriver, testid: &str) -> Result<()> {
@@ -46,7 +46,7 @@ async fn a_run_pauses_goes_on_and_stops_after_a_cell() -> Result<()> {
 async fn a_running_cell_is_left_out_after_a_second_press() -> Result<()> {
     let rig = Rig::start(&[]).await?;
     let page = rig.browser(1440, 900).await?;
-    start_small_run(&page, &rig.url).await?;
+    start_long_run(&page, &rig.url).await?;
     press(&page, "skip").await?;
     press(&page, "sure-back").await?;
     press(&page, "skip").await?;
