@@ -15,6 +15,7 @@ mod open_loop;
 mod prefill;
 pub mod ramp;
 mod record;
+mod rounds;
 mod single;
 mod skip;
 pub mod steer;
@@ -22,6 +23,7 @@ mod supply;
 mod tally;
 mod teller;
 mod tune;
+pub mod turns;
 mod warm_up;
 
 use std::{
@@ -33,12 +35,12 @@ use speedmatrix_shared::{
     event::{LogLevel, RunEvent, RunOutcome},
     gauge::{CellPhase, Gauge},
     id::{CellId, Phase, RunId},
-    plan::{CellOrder, Prefill, RunPlan},
+    plan::{CellOrder, RunPlan, Side},
     raw::RawCell,
     stats::cell::{CellResult, CellStatus},
     target::TargetFacts,
-    trace::{FailureKind, RequestTrace},
-    units::{Concurrency, Context, Nanos},
+    trace::FailureKind,
+    units::{Context, Nanos},
 };
 use tokio::{
     runtime::Handle,
@@ -55,6 +57,7 @@ use self::{
     tally::Tally,
     teller::{Halt, Teller},
     tune::Lengths,
+    turns::{Place, Seat, Wish},
 };
 use crate::{
     client::{SlotCounters, Target},
@@ -93,6 +96,8 @@ pub struct Job {
     pub serving: Handle,
     /// The server's GPUs, if they are on this machine.
     pub gpus: Option<Watched>,
+    /// Where it waits for its turn, if another run is made in turns with it.
+    pub seat: Seat,
 }
 
 /// How long to wait, on the run's clock.
@@ -207,11 +212,12 @@ struct Bench {
     /// Numbers of fresh documents that are used up.
     fresh_used: u64,
     unreachable_in_a_row: u32,
+    seat: Seat,
 }
 
 impl Bench {
     fn new(job: Job, facts: mpsc::Sender<Fact>, steering: watch::Receiver<Steering>) -> Result<Self, String> {
-        let Job { plan, settled, run, target, facts: known, corpus, clock, patience, serving, gpus } = job;
+        let Job { plan, settled, run, target, facts: known, corpus, clock, patience, serving, gpus, seat } = job;
         let model = known.served_model.as_deref().or(plan.model()).unwrap_or_default();
         let requests = Requests::new(model, plan.sampling(), Dialect::default());
         let requests = Arc::new(if known_engine(&known).abort.is_some() { requests.with_rids() } else { requests });
@@ -231,6 +237,7 @@ impl Bench {
             ttft_bias_s: None,
             fresh_used: 0,
             unreachable_in_a_row: 0,
+            seat,
             teller: Teller { facts, clock },
             scene: watch::Sender::new(None),
             steering,
@@ -245,81 +252,31 @@ impl Bench {
 
     async fn whole(&mut self) -> Result<(), Halt> {
         self.meet_engine().await?;
+        let turn = self.seat.ask(Place::START, Side::A, Wish::Measure).await;
         // While the client is checked the server has nothing to do.
         self.gpus.begin();
         self.certify().await?;
         self.gpus.end_idle().await;
         self.calibrate().await?;
         self.warm_up().await?;
+        if let Some(turn) = turn {
+            self.hand_over(turn).await?;
+        }
         let repeats = self.plan.repeats();
         let rounds = if self.plan.order() == CellOrder::Interleaved { repeats.most() } else { 1 };
         for round in 0..rounds {
-            for cell in self.plan.round(round) {
+            for (number, cell) in (1..).zip(self.plan.round(round)) {
                 self.may_go_on().await?;
+                let place = Place { round, number, repeat: 0 };
                 match cell.phase {
-                    Phase::Prefill if round == 0 => self.first_prefill(cell).await?,
+                    Phase::Prefill if round == 0 => self.first_prefill(cell, place).await?,
                     Phase::Prefill => {}
-                    Phase::Decode => self.decode_round(cell).await?,
+                    Phase::Decode => self.decode_round(cell, place).await?,
                 }
                 self.scene.send_replace(None);
             }
         }
         Ok(())
-    }
-
-    async fn first_prefill(&mut self, cell: CellId) -> Result<(), Halt> {
-        // As it was before the run went on.
-        if self.tallies.contains_key(&cell) {
-            return Ok(());
-        }
-        // Those from warm-up finish right before the first decode cell of their context.
-        if *self.plan.prefill() == Prefill::FromWarmUp {
-            self.from_warm_up.insert(cell.context);
-            return Ok(());
-        }
-        tokio::select! {
-            biased;
-            () = steer::skip_of(self.steering.clone(), cell) => self.leave(cell).await,
-            done = self.prefill_cell(cell) => done,
-        }
-    }
-
-    /// Measures a decode cell once, or as often as it takes, as the plan has it; not at all where that is settled.
-    async fn decode_round(&mut self, cell: CellId) -> Result<(), Halt> {
-        let mut scout = self.waiting_prefill(cell.context).await?;
-        while !self.is_settled(cell) {
-            self.may_go_on().await?;
-            tokio::select! {
-                biased;
-                () = steer::skip_of(self.steering.clone(), cell) => self.leave(cell).await?,
-                done = self.decode_cell(cell, scout.take()) => done?,
-            }
-            if self.plan.order() == CellOrder::Interleaved {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Measures the prefill row that waits for the first decode cell of its context.
-    async fn waiting_prefill(&mut self, context: Context) -> Result<Option<RequestTrace>, Halt> {
-        if !self.from_warm_up.remove(&context) {
-            return Ok(None);
-        }
-        let cell = CellId { phase: Phase::Prefill, context, concurrency: Concurrency::ONE };
-        tokio::select! {
-            biased;
-            () = steer::skip_of(self.steering.clone(), cell) => self.leave(cell).await.map(|()| None),
-            warm_up = self.prefill_from_warm_up(context) => warm_up,
-        }
-    }
-
-    fn is_settled(&self, cell: CellId) -> bool {
-        match self.tallies.get(&cell) {
-            None => false,
-            Some(Tally::GivenUp) => true,
-            Some(Tally::Speeds(speeds)) => self.plan.repeats().are_enough(speeds),
-        }
     }
 
     async fn meet_engine(&mut self) -> Result<(), Halt> {

@@ -7,7 +7,8 @@ use speedmatrix_shared::plan::PlanDraft;
 
 use super::args_of_db::{DB_STATUS, DbArgs};
 use super::args_of_runs::{
-    CompareArgs, ExportArgs, GATE_STATUS, GateArgs, LinkArgs, PlanRepeatsArgs, ReanalyseArgs, ResumeArgs, RunsArgs,
+    AbArgs, CompareArgs, ExportArgs, GATE_STATUS, GateArgs, LinkArgs, PlanRepeatsArgs, ReanalyseArgs, ResumeArgs,
+    RunsArgs,
 };
 use crate::logging::LogFormat;
 
@@ -68,6 +69,12 @@ pub(super) enum Command {
     /// Cells that are measured stay; the missing ones follow, if the server is still the same: model, engine, version,
     /// hardware and launch command as far as they are known.
     Resume(ResumeArgs),
+    /// Measure two servers in turns, and compare them
+    ///
+    /// One plan: each cell is measured on one server and then on the other, never on both at once, in an order that is
+    /// drawn by the seed. What drifts meanwhile falls on both alike. Both runs are stored, with a tag in
+    /// common. Each cell is measured 5 times on each side unless --repeats says otherwise.
+    Ab(Box<AbArgs>),
     /// Start a simulated model server to try things on
     ///
     /// It speaks OpenAI's interface as vLLM does and counts what it sends. The first line of its output is its address.
@@ -151,7 +158,19 @@ pub(super) struct ServeArgs {
 pub(super) struct RunArgs {
     /// Address of the server, with or without /v1
     #[arg(long, value_name = "URL")]
-    target: Option<String>,
+    pub(super) target: Option<String>,
+    #[command(flatten)]
+    pub(super) plan: PlanArgs,
+    /// Print every event as one line of JSON instead of the table
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) store: StoreArgs,
+}
+
+// What is to be measured, and how. No doc comment: it would take the place of the command's.
+#[derive(Debug, Args)]
+pub(super) struct PlanArgs {
     /// Model to ask for [default: the first one the server offers]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
@@ -222,21 +241,16 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
     /// Plan as a JSON file, its keys named as these options (max_output, …); options beside it win
-    #[arg(long, value_name = "FILE")]
-    pub(super) plan: Option<PathBuf>,
-    /// Print every event as one line of JSON instead of the table
-    #[arg(long)]
-    pub(super) json: bool,
-    #[command(flatten)]
-    pub(super) store: StoreArgs,
+    #[arg(long = "plan", value_name = "FILE")]
+    pub(super) file: Option<PathBuf>,
 }
 
-impl RunArgs {
-    /// The plan file's content, or an empty plan, with the options put over it.
+impl PlanArgs {
+    /// The plan file's content, or an empty plan, with the options put over it; the server is the file's.
     pub(super) fn over(&mut self, file: PlanDraft) -> PlanDraft {
         let put = |option: &mut Option<String>, from_file: String| option.take().unwrap_or(from_file);
         PlanDraft {
-            target: put(&mut self.target, file.target),
+            target: file.target,
             model: put(&mut self.model, file.model),
             name: put(&mut self.name, file.name),
             contexts: put(&mut self.contexts, file.contexts),
@@ -319,7 +333,8 @@ mod tests {
         let Command::Run(mut args) = Arguments::try_parse_from(words).unwrap().command() else {
             panic!("the line is no `run`: {line}");
         };
-        args.over(PlanDraft::default()).try_into().unwrap()
+        let target = args.target.take().unwrap_or_default();
+        args.plan.over(PlanDraft { target, ..PlanDraft::default() }).try_into().unwrap()
     }
 
     #[test]

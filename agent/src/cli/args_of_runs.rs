@@ -8,7 +8,7 @@ use speedmatrix_shared::{
     export::ExportFormat,
 };
 
-use super::args::StoreArgs;
+use super::args::{PlanArgs, StoreArgs};
 use crate::server::MAX_HOURS;
 
 /// How the gate ends.
@@ -92,6 +92,38 @@ pub(super) struct ReanalyseArgs {
     /// Store the new results as a new run; the old one stays as it is
     #[arg(long)]
     pub(super) save: bool,
+    #[command(flatten)]
+    pub(super) store: StoreArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AbArgs {
+    /// Address of the server that is the base, with or without /v1
+    #[arg(value_name = "A")]
+    pub(super) a: String,
+    /// Address of the server that is judged
+    #[arg(value_name = "B", required_unless_present = "null")]
+    pub(super) b: Option<String>,
+    /// Measure A against itself: whatever differs then is the machine's doing
+    #[arg(long, conflicts_with_all = ["b", "model_b", "api_key_env_b"])]
+    pub(super) null: bool,
+    /// Model to ask B for [default: as --model]
+    #[arg(long, value_name = "NAME")]
+    pub(super) model_b: Option<String>,
+    /// Environment variable that holds B's API key; A's is never sent to B
+    #[arg(long, value_name = "VAR")]
+    pub(super) api_key_env_b: Option<String>,
+    #[command(flatten)]
+    pub(super) plan: PlanArgs,
+    /// Number to compare, as docs/METRICS.md has its key
+    #[arg(long, value_name = "KEY", default_value = "total_tok_s")]
+    pub(super) metric: Ranked,
+    /// A change within this is no difference, percent
+    #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = share)]
+    pub(super) margin: f64,
+    /// Address under which the page is reached that shows the comparison
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7878")]
+    pub(super) page: String,
     #[command(flatten)]
     pub(super) store: StoreArgs,
 }

@@ -36,13 +36,14 @@ struct Named {
 }
 
 /// Where runs come from: files, the sample, and the store, which is opened when the first run asks for it.
-struct Source {
+pub(super) struct Source {
     path: StoreArgs,
     store: Option<Store>,
 }
 
 impl Source {
-    const fn new(path: StoreArgs) -> Self {
+    /// Of the store at `path`.
+    pub(super) const fn new(path: StoreArgs) -> Self {
         Self { path, store: None }
     }
 
@@ -60,7 +61,14 @@ impl Source {
         Ok(Named { run: store.load(&id).await?, title: store.labels(&id).await?.title })
     }
 
-    async fn compared(&mut self, a: &str, b: &str, metric: Ranked, margin: f64) -> Result<Comparison, CliError> {
+    /// The comparison of two runs, under the names that people gave them.
+    pub(super) async fn compared(
+        &mut self,
+        a: &str,
+        b: &str,
+        metric: Ranked,
+        margin: f64,
+    ) -> Result<Comparison, CliError> {
         let (a, b) = (self.run(a).await?, self.run(b).await?);
         let mut comparison = Comparison::of(&a.run, &b.run, metric, margin);
         for (side, named) in [(&mut comparison.a, a), (&mut comparison.b, b)] {

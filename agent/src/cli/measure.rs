@@ -11,7 +11,12 @@ use speedmatrix_shared::{
     state::{RunState, RunStatus},
 };
 
-use super::{CliError, Exit, Interrupts, args::RunArgs, args_of_runs::ResumeArgs, target::key_from};
+use super::{
+    CliError, Exit, Interrupts,
+    args::{PlanArgs, RunArgs},
+    args_of_runs::ResumeArgs,
+    target::key_from,
+};
 use crate::{
     hub::Subscription,
     runs::Runs,
@@ -20,11 +25,12 @@ use crate::{
 };
 
 pub(super) async fn run(mut args: RunArgs, terminal: &mut Terminal) -> Result<Exit, CliError> {
-    let file = args.plan.take().map_or_else(|| Ok(PlanDraft::default()), |path| read_plan(&path))?;
-    let draft = args.over(file);
+    let mut file = plan_file(&mut args.plan)?;
+    file.target = args.target.take().unwrap_or(file.target);
+    let draft = args.plan.over(file);
     // Before the store is made: a plan that can't run leaves nothing behind.
     drop(RunPlan::try_from(draft.clone())?);
-    let key = key_from("--api-key-env", args.api_key_env.as_deref())?;
+    let key = key_from("--api-key-env", args.plan.api_key_env.as_deref())?;
     let store = Store::open(&args.store.path()?, Access::Measure).await?;
     let runs = Runs::new(store.clone());
     let id = runs.start(draft, key).await?;
@@ -65,6 +71,11 @@ fn expected(state: &RunState) -> Vec<String> {
     let told =
         groups.iter().filter(|group| matches!(group.feasible, Feasible::WillQueue { .. } | Feasible::CantRun { .. }));
     told.map(Group::line).collect()
+}
+
+/// The plan in the file that was named; without one nothing is asked yet.
+pub(super) fn plan_file(args: &mut PlanArgs) -> Result<PlanDraft, CliError> {
+    args.file.take().map_or_else(|| Ok(PlanDraft::default()), |path| read_plan(&path))
 }
 
 fn read_plan(path: &Path) -> Result<PlanDraft, CliError> {
@@ -136,7 +147,8 @@ async fn show(
     Ok(verdict(&state))
 }
 
-fn verdict(state: &RunState) -> Exit {
+/// How a run that is over came out.
+pub(super) fn verdict(state: &RunState) -> Exit {
     let failed = state.cells.iter().filter_map(|cell| cell.result()).any(|result| result.status.is_failed());
     match &state.status {
         RunStatus::Ended { outcome: RunOutcome::Finished } if !failed => Exit::Done,

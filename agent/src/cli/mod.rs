@@ -1,5 +1,6 @@
 //! The command line: what was asked, and who does it.
 
+mod ab;
 mod args;
 mod args_of_db;
 mod args_of_runs;
@@ -186,6 +187,7 @@ pub async fn carry_out(wanted: Wanted, terminal: &mut Terminal) -> Exit {
         Command::Link(args) => link::link(args, terminal).await,
         Command::Reanalyse(args) => reanalyse::reanalyse(args, terminal).await,
         Command::Db(args) => upkeep::db(args, terminal).await,
+        Command::Ab(args) => ab::ab(*args, terminal).await,
         Command::Compare(args) => compare::compare(args, terminal).await,
         Command::Gate(args) => compare::gate(args, terminal).await,
         Command::PlanRepeats(args) => compare::plan_repeats(args, terminal).await,

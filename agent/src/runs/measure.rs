@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Active, Reserved, Runs, Slot, StartError, unix_ms};
 use crate::{
-    bench::{self, Fact, Job, Outlets, Patience, client_watch::THREAD_NAME},
+    bench::{self, Fact, Job, Outlets, Patience, client_watch::THREAD_NAME, turns::Seat},
     client::Target,
     clock::Clock,
     host::Described,
@@ -41,14 +41,20 @@ const MAX_WORKERS: usize = 8;
 /// How long the measuring runtime may take to let go of its sockets.
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
-/// Begins a run whose target answered.
+/// A run whose beginning is stored.
+pub(super) struct Begun {
+    pub(super) teller: Teller,
+    pub(super) job: Job,
+}
+
+/// Begins a run whose target answered. It still has to be launched.
 pub(super) async fn begin(
     runs: &Arc<Runs>,
     _place: &Reserved,
     plan: RunPlan,
     target: Target,
     Described { facts, gpus }: Described,
-) -> Result<RunId, StartError> {
+) -> Result<Begun, StartError> {
     let corpus = corpus(runs, &plan).await?;
     let clock = clock(&facts);
     let run: RunId = uuid::Uuid::now_v7().to_string().parse().expect("a UUID is lower-case letters, digits and dashes");
@@ -63,29 +69,26 @@ pub(super) async fn begin(
     let mut teller = Teller::begin(runs.store.clone(), run.clone(), started, clock).await?;
     teller.tell(teller.now(), RunEvent::Probed { facts: Box::new(facts.clone()), origin: origin(&facts) }).await?;
     let (patience, serving) = (Patience::default(), Handle::current());
-    let settled = Vec::new();
-    let job = Job { plan, settled, run: run.clone(), target, facts, clock, corpus, patience, serving, gpus };
-    launch(runs, teller, job);
-    Ok(run)
+    let (settled, seat) = (Vec::new(), Seat::alone());
+    let job = Job { plan, settled, run, target, facts, clock, corpus, patience, serving, gpus, seat };
+    Ok(Begun { teller, job })
 }
 
 /// Measures on a thread of its own, and tells what it says.
-pub(super) fn launch(runs: &Arc<Runs>, teller: Teller, job: Job) {
+pub(super) fn launch(runs: &Arc<Runs>, Begun { teller, job }: Begun) {
     let (facts_in, facts_out) = mpsc::channel(WAITING_FACTS);
     let stop = CancellationToken::new();
     let (running, ended) = watch::channel(());
     let hub = Arc::clone(teller.hub());
     let steering = watch::Sender::default();
     let outlets = Outlets { facts: facts_in, gauge: hub.gauge(), stop: stop.clone(), steering: steering.subscribe() };
-    *runs.slot() = Slot::Taken(Active { hub, stop: stop.clone(), steering, ended });
+    let run = hub.id().clone();
+    runs.slot().take(Active { hub, stop: stop.clone(), steering, ended });
     let outcome = on_own_thread(move || measure(job, outlets));
     let runs = Arc::clone(runs);
     tokio::spawn(async move {
         tell_all(teller, facts_out, outcome, stop).await;
-        let mut slot = runs.slot();
-        if matches!(&*slot, Slot::Taken(_)) {
-            *slot = Slot::Free;
-        }
+        runs.slot().leave(&run);
         drop(running);
     });
 }

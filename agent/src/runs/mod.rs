@@ -2,6 +2,7 @@
 
 mod labels;
 mod measure;
+mod pair;
 mod resume;
 
 use std::{
@@ -35,6 +36,7 @@ use crate::{
     secret::Secret,
     store::{Store, StoreError, Which},
 };
+pub use pair::Opponent;
 
 /// How long a stop may take until the agent ends without it; the run's record then says that it was interrupted.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
@@ -103,15 +105,33 @@ pub struct Runs {
     followed: Mutex<BTreeMap<RunId, Weak<Hub>>>,
 }
 
-/// The place for the one run that is being measured.
+/// The place for the one run that is being measured, or for two that take turns.
 #[derive(Debug)]
 enum Slot {
     Free,
     /// Its target is being looked at.
     Starting,
-    Taken(Active),
+    Taken(Vec<Active>),
     /// Nothing starts any more.
     Closed,
+}
+
+impl Slot {
+    fn take(&mut self, run: Active) {
+        match self {
+            Self::Taken(runs) => runs.push(run),
+            Self::Free | Self::Starting | Self::Closed => *self = Self::Taken(vec![run]),
+        }
+    }
+
+    /// After a run's end; the place is free when the last one has left.
+    fn leave(&mut self, run: &RunId) {
+        let Self::Taken(runs) = self else { return };
+        runs.retain(|active| active.hub.id() != run);
+        if runs.is_empty() {
+            *self = Self::Free;
+        }
+    }
 }
 
 /// A run that is being measured.
@@ -162,7 +182,12 @@ impl Runs {
         let described = look(&target, plan.model()).await?;
         let runs = Arc::clone(self);
         // From here on the run exists, even if who asked for it has gone.
-        let begun = tokio::spawn(async move { measure::begin(&runs, &reserved, plan, target, described).await });
+        let begun = tokio::spawn(async move {
+            let begun = measure::begin(&runs, &reserved, plan, target, described).await?;
+            let run = begun.job.run.clone();
+            measure::launch(&runs, begun);
+            Ok(run)
+        });
         begun.await.unwrap_or_else(|_the_runtime_ends| Err(StartError::Stopping))
     }
 
@@ -189,7 +214,7 @@ impl Runs {
         match &*slot {
             Slot::Free => *slot = Slot::Starting,
             Slot::Starting => return Err(StartError::Busy(None)),
-            Slot::Taken(active) => return Err(StartError::Busy(Some(active.hub.id().clone()))),
+            Slot::Taken(active) => return Err(StartError::Busy(active.first().map(|run| run.hub.id().clone()))),
             Slot::Closed => return Err(StartError::Stopping),
         }
         Ok(Reserved(Arc::clone(self)))
@@ -197,7 +222,7 @@ impl Runs {
 
     /// Asks a run to stop; what is measured stays. Its end is told like everything else.
     pub async fn stop(&self, run: &RunId) -> Result<(), StopError> {
-        if let Some(active) = self.active().filter(|active| active.hub.id() == run) {
+        if let Some(active) = self.active(run) {
             active.stop.cancel();
             return Ok(());
         }
@@ -206,7 +231,7 @@ impl Runs {
 
     /// Says what is to happen next in a run, or which cell is to be left out.
     pub async fn steer(&self, run: &RunId, wish: Steer) -> Result<(), StopError> {
-        let Some(active) = self.active().filter(|active| active.hub.id() == run) else {
+        let Some(active) = self.active(run) else {
             return Err(self.not_ours(run).await);
         };
         match wish {
@@ -235,22 +260,25 @@ impl Runs {
 
     /// Waits for the end of a run that this process measures.
     pub async fn ended(&self, run: &RunId) {
-        if let Some(active) = self.active().filter(|active| active.hub.id() == run) {
+        if let Some(active) = self.active(run) {
             active.end().await;
         }
     }
 
     /// Starts nothing more, stops the run that is being measured and finishes its record; gives up after ten seconds.
     pub async fn shutdown(&self) {
-        let active = self.active();
-        if active.is_none() {
-            *self.slot() = Slot::Closed;
+        let all = match &*self.slot() {
+            Slot::Taken(active) => active.clone(),
+            _ => Vec::new(),
+        };
+        for active in &all {
+            active.stop.cancel();
         }
-        let Some(active) = active else { return };
-        active.stop.cancel();
-        let run = active.hub.id().clone();
-        if tokio::time::timeout(STOP_LIMIT, active.end()).await.is_err() {
-            tracing::warn!("run {run} did not stop in time");
+        for active in all {
+            let run = active.hub.id().clone();
+            if tokio::time::timeout(STOP_LIMIT, active.end()).await.is_err() {
+                tracing::warn!("run {run} did not stop in time");
+            }
         }
         *self.slot() = Slot::Closed;
     }
@@ -262,7 +290,10 @@ impl Runs {
 
     /// How many cells this process measures now.
     pub fn running_cells(&self) -> usize {
-        self.active().map_or(0, |active| active.hub.running_cells())
+        match &*self.slot() {
+            Slot::Taken(runs) => runs.iter().map(|active| active.hub.running_cells()).sum(),
+            _ => 0,
+        }
     }
 
     /// How many listen, all runs together.
@@ -277,7 +308,7 @@ impl Runs {
 
     /// A run as it is now.
     pub async fn state(&self, run: &RunId) -> Result<RunState, StoreError> {
-        match self.active().filter(|active| active.hub.id() == run) {
+        match self.active(run) {
             Some(active) => Ok(active.hub.state()),
             None => self.store.load(run).await,
         }
@@ -290,7 +321,7 @@ impl Runs {
 
     /// A feed of a run, running or not.
     pub async fn subscribe(&self, run: &RunId) -> Result<Subscription, StoreError> {
-        if let Some(active) = self.active().filter(|active| active.hub.id() == run) {
+        if let Some(active) = self.active(run) {
             return Ok(Subscription::live(active.hub, &self.presence));
         }
         let state = self.store.load(run).await?;
@@ -320,9 +351,9 @@ impl Runs {
         hub
     }
 
-    fn active(&self) -> Option<Active> {
+    fn active(&self, run: &RunId) -> Option<Active> {
         match &*self.slot() {
-            Slot::Taken(active) => Some(active.clone()),
+            Slot::Taken(runs) => runs.iter().find(|active| active.hub.id() == run).cloned(),
             _ => None,
         }
     }

@@ -11,9 +11,13 @@ use speedmatrix_shared::{
 };
 use tokio::runtime::Handle;
 
-use super::{Reserved, Runs, Slot, StartError, measure, unix_ms};
+use super::{
+    Reserved, Runs, Slot, StartError,
+    measure::{self, Begun},
+    unix_ms,
+};
 use crate::{
-    bench::{Job, Patience},
+    bench::{Job, Patience, turns::Seat},
     client::Target,
     host::Described,
     hub::Teller,
@@ -66,7 +70,9 @@ pub(super) async fn go_on(
     let again = RunEvent::RunResumed { resumed_unix_ms: unix_ms() };
     let teller = Teller::go_on(runs.store.clone(), state, again, clock).await?;
     let (patience, serving) = (Patience::default(), Handle::current());
-    measure::launch(runs, teller, Job { plan, settled, run, target, facts, clock, corpus, patience, serving, gpus });
+    let seat = Seat::alone();
+    let job = Job { plan, settled, run, target, facts, clock, corpus, patience, serving, gpus, seat };
+    measure::launch(runs, Begun { teller, job });
     Ok(())
 }
 

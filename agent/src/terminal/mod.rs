@@ -1,9 +1,11 @@
 //! The only room that prints. Output that nobody reads any more is an error to handle, not a panic.
 
+mod pair;
 mod table;
 
 use std::io::{self, IsTerminal as _, Write};
 
+pub use pair::LivePair;
 pub use table::LiveTable;
 
 /// Standard output for results, standard error for what is said about them.

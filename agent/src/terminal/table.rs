@@ -99,7 +99,7 @@ fn is_settled(cell: &Cell) -> bool {
     !matches!(cell.state, CellState::Planned | CellState::Running { .. })
 }
 
-fn title(state: &RunState) -> String {
+pub(super) fn title(state: &RunState) -> String {
     let simulated = if state.is_simulated() { "simulated: " } else { "" };
     format!("{simulated}{}  {}", printable(&state.title()), state.id)
 }
@@ -129,7 +129,7 @@ fn joined<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     padded.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
 }
 
-fn running_line(state: &RunState, gauge: &Gauge) -> String {
+pub(super) fn running_line(state: &RunState, gauge: &Gauge) -> String {
     let (done, all) = state.progress();
     let rate = gauge.window_tok_s.or(gauge.tok_s);
     format!(
@@ -144,7 +144,7 @@ fn running_line(state: &RunState, gauge: &Gauge) -> String {
     )
 }
 
-fn end(state: &RunState, outcome: &RunOutcome) -> String {
+pub(super) fn end(state: &RunState, outcome: &RunOutcome) -> String {
     let measured = state.cells.iter().filter_map(Cell::result);
     let failed = measured.clone().filter(|result| result.status.is_failed()).count();
     let (measured, all) = (measured.count() - failed, state.cells.len());

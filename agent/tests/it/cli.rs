@@ -95,7 +95,7 @@ pub(crate) fn err(output: &Output) -> String {
 #[test]
 fn the_manual_reads_like_one() {
     let folder = tempfile::tempdir().unwrap();
-    let manual = ["", "serve", "run", "sim", "export", "reanalyse"].map(|command| {
+    let manual = ["", "serve", "run", "ab", "sim", "export", "reanalyse"].map(|command| {
         let arguments: Vec<&str> = [command, "--help"].into_iter().filter(|word| !word.is_empty()).collect();
         let output = finish(&folder, &arguments);
         assert_eq!(output.status.code(), Some(0));

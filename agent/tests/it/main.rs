@@ -2,6 +2,8 @@
 
 // `cfg(test)` tells the lints that helpers outside of test functions are tests too.
 #[cfg(test)]
+mod ab;
+#[cfg(test)]
 mod abort;
 #[cfg(test)]
 mod captures;

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, sync::Mutex};
 
 use speedmatrix_agent::{
-    bench::{self, Fact, Job, Outlets, Patience, steer::Steering},
+    bench::{self, Fact, Job, Outlets, Patience, steer::Steering, turns::Seat},
     client::{
         Target,
         probe::{ProbeError, probe},
@@ -142,6 +142,7 @@ impl Rig {
             patience: self.patience,
             serving: self.serving.handle().clone(),
             gpus: self.gpus.lock().unwrap().take(),
+            seat: Seat::alone(),
         };
         let reins = Reins { stop: stop.clone(), steering };
         let listening = self.serving.spawn(async move {

@@ -15,6 +15,7 @@ pub mod prompts;
 mod range;
 pub mod sampling;
 pub mod slo;
+pub mod turns;
 
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ pub use options::{CellOrder, CheckClient, Repeats};
 pub use prompts::{CorpusName, PromptMode, Questions};
 pub use sampling::Sampling;
 pub use slo::Slo;
+pub use turns::Side;
 
 use manner::Manner;
 

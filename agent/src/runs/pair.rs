@@ -1,0 +1,107 @@
+//! Two runs of one plan on two live servers, cell by cell in turns (method §6, interleaved A/B). They are two ordinary runs
+//! with a tag in common.
+
+use std::sync::Arc;
+
+use speedmatrix_shared::{
+    event::{RunEvent, RunOutcome},
+    id::RunId,
+    label::LabelPatch,
+    plan::{PlanDraft, RunPlan, Side},
+};
+
+use super::{
+    Runs, StartError, look,
+    measure::{self, Begun},
+};
+use crate::{bench::turns::Seat, client::Target, host::Described, secret::Secret};
+
+/// Digits of a run's id that its pair is named by: the random end of a UUID.
+const MARK_DIGITS: usize = 8;
+
+/// One of the servers of a pair.
+#[derive(Debug)]
+pub struct Opponent {
+    /// Its address; the plan's is not looked at.
+    pub target: String,
+    /// Model to ask for; empty: the first one the server offers.
+    pub model: String,
+    /// Its key.
+    pub key: Option<Secret>,
+}
+
+impl Opponent {
+    /// The plan for this server; a name is told apart from the other run's.
+    fn plan(&self, plan: &PlanDraft, side: Side) -> Result<RunPlan, StartError> {
+        let name = plan.name.trim();
+        let name = if name.is_empty() { String::new() } else { format!("{name} ({})", side.label()) };
+        let draft = PlanDraft { target: self.target.clone(), model: self.model.clone(), name, ..plan.clone() };
+        Ok(RunPlan::try_from(draft)?)
+    }
+}
+
+impl Runs {
+    /// Checks the plan, looks at both servers and starts to measure them in turns; the ids of A and B. The runs go on by
+    /// themselves, and each of them after the other one's end.
+    pub async fn start_pair(
+        self: &Arc<Self>,
+        plan: &PlanDraft,
+        [a, b]: [Opponent; 2],
+    ) -> Result<[RunId; 2], StartError> {
+        let plans = [a.plan(plan, Side::A)?, b.plan(plan, Side::B)?];
+        let reserved = self.reserve()?;
+        let [one, other] = plans;
+        let one = described(one, a.key).await?;
+        let other = described(other, b.key).await?;
+        let runs = Arc::clone(self);
+        // From here on the runs exist, even if who asked for them has gone.
+        let begun = tokio::spawn(async move {
+            let (plan, target, facts) = one;
+            let mut a = measure::begin(&runs, &reserved, plan, target, facts).await?;
+            let (plan, target, facts) = other;
+            let mut b = match measure::begin(&runs, &reserved, plan, target, facts).await {
+                Ok(begun) => begun,
+                Err(error) => return Err(given_up(a, error).await),
+            };
+            let ids = [a.job.run.clone(), b.job.run.clone()];
+            [a.job.seat, b.job.seat] = Seat::pair();
+            let told = tell_apart(&runs, &ids).await;
+            measure::launch(&runs, a);
+            measure::launch(&runs, b);
+            // Without tags they are still two runs.
+            if let Err(error) = told {
+                tracing::warn!("the two runs could not be tagged: {error}");
+            }
+            Ok(ids)
+        });
+        begun.await.unwrap_or_else(|_the_runtime_ends| Err(StartError::Stopping))
+    }
+}
+
+async fn described(plan: RunPlan, key: Option<Secret>) -> Result<(RunPlan, Target, Described), StartError> {
+    let target = Target { url: plan.target().clone(), key };
+    let described = look(&target, plan.model()).await?;
+    Ok((plan, target, described))
+}
+
+/// Ends the run that has begun when the other one can't.
+async fn given_up(Begun { mut teller, .. }: Begun, error: StartError) -> StartError {
+    let reason = format!("the other run of the pair did not begin: {error}");
+    let at = teller.now();
+    if let Err(error) = teller.tell(at, RunEvent::RunFinished { outcome: RunOutcome::Failed { reason } }).await {
+        tracing::error!("the end of the run could not be stored: {error}");
+    }
+    error
+}
+
+/// Tags by which people find both runs, and know which is which.
+async fn tell_apart(runs: &Runs, ids: &[RunId; 2]) -> Result<(), StartError> {
+    let [a, _] = ids;
+    let start = a.as_str().len().saturating_sub(MARK_DIGITS);
+    let mark = format!("ab:{}", a.as_str().get(start..).unwrap_or(a.as_str()));
+    for (run, side) in ids.iter().zip(Side::BOTH) {
+        let tags = Some(vec![mark.clone(), side.label().to_owned()]);
+        runs.relabel(run, LabelPatch { tags, ..LabelPatch::default() }).await?;
+    }
+    Ok(())
+}
