@@ -9,7 +9,9 @@ use crate::{
 };
 
 async fn press(page: &WebDriver, testid: &str) -> Result<()> {
-    Ok(wait_for(page, &format!("[data-testid={testid}]")).await?.click().await?)
+    let css = format!("[data-testid={testid}]");
+    // A running page redraws: what was found may be gone before it is pressed.
+    until(&css, async || Ok(wait_for(page, &css).await?.click().await.ok())).await
 }
 
 async fn says(page: &WebDriver, testid: &str, part: &str) -> Result<()> {
