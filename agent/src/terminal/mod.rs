@@ -1,5 +1,6 @@
 //! The only room that prints. Output that nobody reads any more is an error to handle, not a panic.
 
+mod followed;
 mod pair;
 mod table;
 

@@ -4,17 +4,16 @@ use std::{collections::BTreeMap, io};
 
 use speedmatrix_shared::{
     api::ServerMessage,
-    event::{LogLevel, RunEvent},
     format,
     id::CellId,
     plan::Side,
-    state::{Applied, Cell, CellState, RunState, RunStatus},
+    state::{Cell, CellState},
     stats::cell::CellResult,
 };
 
 use super::{
-    Terminal, printable,
-    table::{end, running_line, title},
+    Terminal,
+    followed::{Followed, News},
 };
 
 /// What was shown of both runs so far.
@@ -26,11 +25,9 @@ pub struct LivePair {
 /// What was shown of one of them.
 #[derive(Debug, Default)]
 struct Shown {
-    state: Option<RunState>,
-    title: String,
+    run: Followed,
     /// Measurements of each cell that have a line.
     lines: BTreeMap<CellId, usize>,
-    has_ended: bool,
 }
 
 impl Default for LivePair {
@@ -44,29 +41,14 @@ impl LivePair {
     pub fn take(&mut self, side: Side, message: ServerMessage, terminal: &mut Terminal) -> io::Result<()> {
         let shown = self.runs.entry(side).or_default();
         let name = side.label();
-        match message {
-            ServerMessage::Hello { .. } | ServerMessage::Presence { .. } => return Ok(()),
-            ServerMessage::Gauge { gauge } => {
-                return match &shown.state {
-                    Some(state) if state.status == RunStatus::Running => {
-                        terminal.in_place(&format!("{name}  {}", running_line(state, &gauge)))
-                    }
-                    _ => Ok(()),
-                };
-            }
-            ServerMessage::Snapshot { state, .. } => shown.state = Some(*state),
-            ServerMessage::Event { envelope } => {
-                let Some(state) = &mut shown.state else { return Ok(()) };
-                if state.apply(&envelope) != Ok(Applied::New) {
-                    return Ok(());
-                }
-                if let RunEvent::Log { level: LogLevel::Warning, text } = &envelope.event {
-                    terminal.hint(&format!("{name}  {}", printable(text)));
+        match shown.run.take(message) {
+            News::Nothing => {}
+            News::Running(line) => terminal.in_place(&format!("{name}  {line}"))?,
+            News::Changed { warning } => {
+                for line in warning.into_iter().chain(shown.news()) {
+                    terminal.hint(&format!("{name}  {line}"));
                 }
             }
-        }
-        for line in shown.news() {
-            terminal.hint(&format!("{name}  {line}"));
         }
         Ok(())
     }
@@ -75,27 +57,14 @@ impl LivePair {
 impl Shown {
     /// What was not said yet.
     fn news(&mut self) -> Vec<String> {
-        let Some(state) = &self.state else { return Vec::new() };
-        let mut news = Vec::new();
-        // The name is known only after the probe, so a changed one is said again.
-        let title = title(state);
-        if self.title != title {
-            news.push(title.clone());
-            self.title = title;
-        }
-        for cell in &state.cells {
+        let mut news: Vec<String> = self.run.new_title().into_iter().collect();
+        for cell in self.run.state().iter().flat_map(|state| &state.cells) {
             let lines = self.lines.entry(cell.id).or_default();
             let all = lines_of(cell);
             news.extend(all.iter().skip(*lines).cloned());
             *lines = all.len().max(*lines);
         }
-        match &state.status {
-            RunStatus::Ended { outcome } if !self.has_ended => {
-                self.has_ended = true;
-                news.push(end(state, outcome));
-            }
-            _ => {}
-        }
+        news.extend(self.run.new_end());
         news
     }
 }

@@ -5,15 +5,15 @@ use std::{collections::BTreeSet, io};
 
 use speedmatrix_shared::{
     api::ServerMessage,
-    event::{LogLevel, RunEvent, RunOutcome},
     export::{self, Table},
-    format,
-    gauge::Gauge,
     id::CellId,
-    state::{Applied, Cell, CellState, RunState, RunStatus},
+    state::{Cell, CellState},
 };
 
-use super::{Terminal, printable};
+use super::{
+    Terminal,
+    followed::{Followed, News},
+};
 
 /// Narrowest columns, in the order of the reference page's: they hold its values and the words of its heads.
 const WIDTHS: [usize; 12] = [16, 7, 8, 15, 9, 8, 10, 7, 8, 9, 9, 8];
@@ -23,33 +23,20 @@ const GAP: &str = "  ";
 /// What was shown of a run so far.
 #[derive(Debug, Default)]
 pub struct LiveTable {
-    state: Option<RunState>,
+    run: Followed,
     shown: BTreeSet<CellId>,
-    headed: Option<String>,
-    told_end: Option<RunOutcome>,
+    has_head: bool,
 }
 
 impl LiveTable {
     /// Folds a message and prints what is new in it.
     pub fn take(&mut self, message: ServerMessage, terminal: &mut Terminal) -> io::Result<()> {
-        match message {
-            ServerMessage::Hello { .. } | ServerMessage::Presence { .. } => Ok(()),
-            ServerMessage::Gauge { gauge } => match &self.state {
-                Some(state) if state.status == RunStatus::Running => terminal.in_place(&running_line(state, &gauge)),
-                _ => Ok(()),
-            },
-            ServerMessage::Snapshot { state, .. } => {
-                self.state = Some(*state);
-                self.print(terminal)
-            }
-            ServerMessage::Event { envelope } => {
-                let Some(state) = &mut self.state else { return Ok(()) };
-                // A gap can't be: the feed sends a snapshot instead. Were there one, the rows would still be right.
-                if state.apply(&envelope) != Ok(Applied::New) {
-                    return Ok(());
-                }
-                if let RunEvent::Log { level: LogLevel::Warning, text } = &envelope.event {
-                    terminal.hint(&printable(text));
+        match self.run.take(message) {
+            News::Nothing => Ok(()),
+            News::Running(line) => terminal.in_place(&line),
+            News::Changed { warning } => {
+                if let Some(warning) = warning {
+                    terminal.hint(&warning);
                 }
                 self.print(terminal)
             }
@@ -58,38 +45,32 @@ impl LiveTable {
 
     /// Whether anything was shown.
     pub fn has_begun(&self) -> bool {
-        self.state.is_some()
+        self.run.state().is_some()
     }
 
     /// Whether the run's end was shown.
     pub fn is_over(&self) -> bool {
-        self.told_end.is_some()
+        self.run.is_over()
     }
 
     fn print(&mut self, terminal: &mut Terminal) -> io::Result<()> {
-        let Some(state) = &self.state else { return Ok(()) };
-        let title = title(state);
-        // The name is known only after the probe, so a changed one is said again.
-        if self.headed.as_ref() != Some(&title) {
+        if let Some(title) = self.run.new_title() {
             terminal.hint(&title);
-            if self.headed.replace(title).is_none() {
-                terminal.line(&head(&export::table(state)))?;
-            }
         }
+        let Some(state) = self.run.state() else { return Ok(()) };
         let settled = state.cells.iter().filter(|cell| is_settled(cell)).map(|cell| cell.id);
         let new: Vec<CellId> = settled.filter(|id| self.shown.insert(*id)).collect();
-        if !new.is_empty() {
+        if !self.has_head || !new.is_empty() {
             let table = export::table(state);
+            if !std::mem::replace(&mut self.has_head, true) {
+                terminal.line(&head(&table))?;
+            }
             for id in new {
                 terminal.line(&row(&table, id))?;
             }
         }
-        match &state.status {
-            RunStatus::Ended { outcome } if self.told_end.as_ref() != Some(outcome) => {
-                terminal.hint(&end(state, outcome));
-                self.told_end = Some(outcome.clone());
-            }
-            _ => {}
+        if let Some(end) = self.run.new_end() {
+            terminal.hint(&end);
         }
         Ok(())
     }
@@ -97,11 +78,6 @@ impl LiveTable {
 
 fn is_settled(cell: &Cell) -> bool {
     !matches!(cell.state, CellState::Planned | CellState::Running { .. })
-}
-
-pub(super) fn title(state: &RunState) -> String {
-    let simulated = if state.is_simulated() { "simulated: " } else { "" };
-    format!("{simulated}{}  {}", printable(&state.title()), state.id)
 }
 
 /// The reference page's heads, a word per line, so that the columns stay narrow.
@@ -127,34 +103,6 @@ fn joined<'a>(texts: impl Iterator<Item = &'a str>) -> String {
         _ => format!("{text:>width$}"),
     });
     padded.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
-}
-
-pub(super) fn running_line(state: &RunState, gauge: &Gauge) -> String {
-    let (done, all) = state.progress();
-    let rate = gauge.window_tok_s.or(gauge.tok_s);
-    format!(
-        "{}  {} {}  {} tok/s  {} in flight, {} decoding  [{done}/{all} cells, {}]",
-        gauge.cell,
-        gauge.phase.label(),
-        format::seconds(Some(gauge.phase_for_s)),
-        format::rate(rate),
-        gauge.in_flight,
-        gauge.decoding,
-        format::clock(Some(gauge.at.as_secs_f64())),
-    )
-}
-
-pub(super) fn end(state: &RunState, outcome: &RunOutcome) -> String {
-    let measured = state.cells.iter().filter_map(Cell::result);
-    let failed = measured.clone().filter(|result| result.status.is_failed()).count();
-    let (measured, all) = (measured.count() - failed, state.cells.len());
-    let cells = format!("{measured} of {all} cells measured, {failed} failed");
-    match outcome {
-        RunOutcome::Finished => format!("finished: {cells}"),
-        RunOutcome::Cancelled => format!("cancelled: {cells}"),
-        RunOutcome::Interrupted => format!("interrupted, the agent ended in the middle: {cells}"),
-        RunOutcome::Failed { reason } => format!("failed: {}; {cells}", printable(reason)),
-    }
 }
 
 #[cfg(test)]
