@@ -52,7 +52,7 @@ pub(super) async fn ab(mut args: AbArgs, terminal: &mut Terminal) -> Result<Exit
     }
     let mut exit = shown?;
     let [a, b] = &ids;
-    let comparison = Source::new(args.store).compared(a.as_str(), b.as_str(), args.metric, args.margin).await?;
+    let comparison = Source::new(args.store).compared(a.as_str(), b.as_str(), &args.measure).await?;
     let text = export::render(&comparison, ComparisonFormat::Markdown);
     terminal.line(text.trim_end_matches(['\r', '\n']))?;
     if kind == Kind::Null {

@@ -96,6 +96,17 @@ pub(super) struct ReanalyseArgs {
     pub(super) store: StoreArgs,
 }
 
+// What is compared, and when it differs. No doc comment: it would take the place of the command's.
+#[derive(Debug, Args)]
+pub(super) struct MeasureArgs {
+    /// Number to compare, as docs/METRICS.md has its key
+    #[arg(long, value_name = "KEY", default_value = "total_tok_s")]
+    pub(super) metric: Ranked,
+    /// A change within this is no difference, percent
+    #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = share)]
+    pub(super) margin: f64,
+}
+
 #[derive(Debug, Args)]
 pub(super) struct AbArgs {
     /// Address of the server that is the base, with or without /v1
@@ -115,12 +126,8 @@ pub(super) struct AbArgs {
     pub(super) api_key_env_b: Option<String>,
     #[command(flatten)]
     pub(super) plan: PlanArgs,
-    /// Number to compare, as docs/METRICS.md has its key
-    #[arg(long, value_name = "KEY", default_value = "total_tok_s")]
-    pub(super) metric: Ranked,
-    /// A change within this is no difference, percent
-    #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = share)]
-    pub(super) margin: f64,
+    #[command(flatten)]
+    pub(super) measure: MeasureArgs,
     /// Address under which the page is reached that shows the comparison
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7878")]
     pub(super) page: String,
@@ -136,12 +143,8 @@ pub(super) struct CompareArgs {
     /// What is judged: a run's id, or the path of a run's file
     #[arg(value_name = "B")]
     pub(super) b: String,
-    /// Number to compare, as docs/METRICS.md has its key
-    #[arg(long, value_name = "KEY", default_value = "total_tok_s")]
-    pub(super) metric: Ranked,
-    /// A change within this is no difference, percent
-    #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = share)]
-    pub(super) margin: f64,
+    #[command(flatten)]
+    pub(super) measure: MeasureArgs,
     /// md (Markdown), csv, json or junit
     #[arg(long, value_name = "FORMAT", default_value = "md")]
     pub(super) format: ComparisonFormat,
@@ -160,12 +163,8 @@ pub(super) struct GateArgs {
     /// What is judged: a run's id, or the path of a run's file
     #[arg(long, value_name = "B")]
     pub(super) run: String,
-    /// Number to compare, as docs/METRICS.md has its key
-    #[arg(long, value_name = "KEY", default_value = "total_tok_s")]
-    pub(super) metric: Ranked,
-    /// A change within this is no difference, percent
-    #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = share)]
-    pub(super) margin: f64,
+    #[command(flatten)]
+    pub(super) measure: MeasureArgs,
     /// What counts where the data can't tell: tell (status 2), pass (0) or fail (1)
     #[arg(long, value_name = "ANSWER", default_value = "tell")]
     pub(super) inconclusive: IfInconclusive,

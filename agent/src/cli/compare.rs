@@ -8,7 +8,7 @@ use std::{
 
 use speedmatrix_shared::{
     compare::{
-        Comparison, Ranked,
+        Comparison,
         export::{self, ComparisonFormat},
         gate::Gate,
         repeats::RepeatPlan,
@@ -22,7 +22,7 @@ use speedmatrix_shared::{
 use super::{
     CliError, Exit,
     args::StoreArgs,
-    args_of_runs::{CompareArgs, GateArgs, PlanRepeatsArgs},
+    args_of_runs::{CompareArgs, GateArgs, MeasureArgs, PlanRepeatsArgs},
 };
 use crate::{
     store::{Access, Store},
@@ -62,15 +62,9 @@ impl Source {
     }
 
     /// The comparison of two runs, under the names that people gave them.
-    pub(super) async fn compared(
-        &mut self,
-        a: &str,
-        b: &str,
-        metric: Ranked,
-        margin: f64,
-    ) -> Result<Comparison, CliError> {
+    pub(super) async fn compared(&mut self, a: &str, b: &str, measure: &MeasureArgs) -> Result<Comparison, CliError> {
         let (a, b) = (self.run(a).await?, self.run(b).await?);
-        let mut comparison = Comparison::of(&a.run, &b.run, metric, margin);
+        let mut comparison = Comparison::of(&a.run, &b.run, measure.metric, measure.margin);
         for (side, named) in [(&mut comparison.a, a), (&mut comparison.b, b)] {
             side.title = named.title.unwrap_or_else(|| std::mem::take(&mut side.title));
         }
@@ -94,7 +88,7 @@ fn run_of_file(path: &Path) -> Result<Named, CliError> {
 }
 
 pub(super) async fn compare(args: CompareArgs, terminal: &mut Terminal) -> Result<Exit, CliError> {
-    let comparison = Source::new(args.store).compared(&args.a, &args.b, args.metric, args.margin).await?;
+    let comparison = Source::new(args.store).compared(&args.a, &args.b, &args.measure).await?;
     let text = export::render(&comparison, args.format);
     match args.output {
         Some(path) => write(path, &text)?,
@@ -104,7 +98,7 @@ pub(super) async fn compare(args: CompareArgs, terminal: &mut Terminal) -> Resul
 }
 
 pub(super) async fn gate(args: GateArgs, terminal: &mut Terminal) -> Result<Exit, CliError> {
-    let comparison = Source::new(args.store).compared(&args.baseline, &args.run, args.metric, args.margin).await?;
+    let comparison = Source::new(args.store).compared(&args.baseline, &args.run, &args.measure).await?;
     let answer = Gate::of(&comparison, args.inconclusive);
     if let Some(path) = args.junit {
         write(path, &export::junit(&comparison, args.inconclusive))?;
