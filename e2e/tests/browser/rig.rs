@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use thirtyfour::{cdp::domains::page::AddScriptToEvaluateOnNewDocument, prelude::*};
+use thirtyfour::{cdp::domains::page::AddScriptToEvaluateOnNewDocument, error::WebDriverErrorInner, prelude::*};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     net::TcpStream,
@@ -236,4 +236,18 @@ pub(crate) async fn axe(page: &WebDriver) -> Result<Vec<String>> {
         )
         .await?;
     Ok(found.convert()?)
+}
+
+/// Clicks what has this test id once it is there. A running page redraws, and what was found may be gone before it is
+/// clicked: then it is looked for again.
+pub(crate) async fn press(page: &WebDriver, testid: &str) -> Result<()> {
+    let css = format!("[data-testid={testid}]");
+    let clicked = until(&css, async || {
+        let Ok(element) = page.find(By::Css(&css)).await else { return Ok(None) };
+        match element.click().await {
+            Err(gone) if matches!(gone.as_inner(), WebDriverErrorInner::StaleElementReference(_)) => Ok(None),
+            clicked => Ok(Some(clicked?)),
+        }
+    });
+    clicked.await
 }

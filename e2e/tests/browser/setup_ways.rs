@@ -11,17 +11,12 @@ use tokio::{
     process::Command,
 };
 
-use crate::rig::{Rig, axe, no_errors, shot, until, wait_for, wait_text};
+use crate::rig::{Rig, axe, no_errors, press, shot, until, wait_for, wait_text};
 
 async fn fill(page: &WebDriver, name: &str, text: &str) -> Result<()> {
     let field = wait_for(page, &format!("[name=\"{name}\"]")).await?;
     field.clear().await?;
     field.send_keys(text).await?;
-    Ok(())
-}
-
-async fn press(page: &WebDriver, testid: &str) -> Result<()> {
-    wait_for(page, &format!("[data-testid={testid}]")).await?.click().await?;
     Ok(())
 }
 

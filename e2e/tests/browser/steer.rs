@@ -4,15 +4,9 @@ use anyhow::{Result, ensure};
 use thirtyfour::prelude::*;
 
 use crate::{
-    rig::{Rig, no_errors, until, wait_for, wait_text},
+    rig::{Rig, no_errors, press, until, wait_text},
     run::{finished, start_long_run},
 };
-
-async fn press(page: &WebDriver, testid: &str) -> Result<()> {
-    let css = format!("[data-testid={testid}]");
-    // A running page redraws: what was found may be gone before it is pressed.
-    until(&css, async || Ok(wait_for(page, &css).await?.click().await.ok())).await
-}
 
 async fn says(page: &WebDriver, testid: &str, part: &str) -> Result<()> {
     wait_text(page, &format!("[data-testid={testid}]"), |text| text.contains(part)).await?;
