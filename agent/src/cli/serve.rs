@@ -8,7 +8,6 @@ use std::{
     time::Duration,
 };
 
-use axum::serve::ListenerExt as _;
 use speedmatrix_shared::{api::SavedTarget, plan::PlanDraft};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::{CliError, Exit, Interrupts, args::ServeArgs, link, target};
 use crate::{
     runs::Runs,
-    server::{AllowedHosts, AppState, Door, app},
+    server::{self, AllowedHosts, AppState, Door, Limits, app},
     sim::{SimConfig, SimThread},
     store::{Access, Store},
     terminal::Terminal,
@@ -43,10 +42,7 @@ pub(super) async fn serve(args: ServeArgs, terminal: &mut Terminal) -> Result<Ex
     let door = link::door(address, asked);
     let app = app(AppState::new(Arc::clone(&runs), vec![demo.clone()], hosts, door.clone()));
     let closing = CancellationToken::new();
-    // Small frames must not wait for each other.
-    let listener = listener.tap_io(|socket| drop(socket.set_nodelay(true)));
-    let server = axum::serve(listener, app).with_graceful_shutdown(closing.clone().cancelled_owned());
-    let mut server = tokio::spawn(server.into_future());
+    let mut server = tokio::spawn(server::serve(listener, app, Limits::default(), closing.clone()));
     // The first line is for people and programs: the address, and nothing before it.
     terminal.line(&format!("listening on {}", page_of(address)))?;
     match door {
@@ -60,9 +56,9 @@ pub(super) async fn serve(args: ServeArgs, terminal: &mut Terminal) -> Result<Ex
         start_demo(&runs, demo, terminal).await?;
     }
     tokio::select! {
-        ended = &mut server => return ended.unwrap_or_else(|panic| Err(io::Error::other(panic)))
+        ended = &mut server => return ended
             .map(|()| Exit::Done)
-            .map_err(|source| CliError::Listen { address, source }),
+            .map_err(|panic| CliError::Listen { address, source: io::Error::other(panic) }),
         () = interrupts.next() => {}
     }
     terminal.hint("stopping; Ctrl-C again leaves at once");

@@ -16,6 +16,7 @@ use speedmatrix_shared::{
     plan::{Field, FieldError},
 };
 
+use super::listen::TooSlow;
 use crate::{
     runs::{StartError, StopError},
     store::StoreError,
@@ -113,12 +114,25 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
         match Json::from_request(request, state).await {
             Ok(Json(body)) => Ok(Self(body)),
+            Err(rejection) if is_too_slow(&rejection) => Err(body_slow()),
             Err(rejection) => {
                 let detail = format!("the body was not understood ({}): send JSON of that kind", rejection.body_text());
                 Err(Refusal::new(rejection.status(), "body_invalid", detail))
             }
         }
     }
+}
+
+/// Whether a body was given up because it came too slowly.
+pub(super) fn is_too_slow(error: &dyn std::error::Error) -> bool {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    causes.any(|cause| cause.is::<TooSlow>())
+}
+
+/// A body that came too slowly.
+pub(super) fn body_slow() -> Refusal {
+    let detail = "what was sent came too slowly or stopped in the middle: try again on a better line";
+    Refusal::new(StatusCode::REQUEST_TIMEOUT, "body_slow", detail)
 }
 
 /// A path that knows other methods.

@@ -12,7 +12,10 @@ use speedmatrix_shared::{
     import::{self, ImportError},
 };
 
-use super::{AppState, error::Refusal};
+use super::{
+    AppState,
+    error::{Refusal, body_slow, is_too_slow},
+};
 
 /// Longest name of a file that is kept, in characters: what file systems allow.
 const MAX_FILE_NAME_CHARS: usize = 255;
@@ -30,6 +33,7 @@ pub(super) async fn file(
     let _turn = app.reading.acquire().await;
     let bytes = Bytes::from_request(request, &app).await.map_err(|cut| match cut.status() {
         StatusCode::PAYLOAD_TOO_LARGE => refused(ImportError::TooLarge),
+        _ if is_too_slow(&cut) => body_slow(),
         status => Refusal::new(status, "body_invalid", "the file did not arrive whole: send it again"),
     })?;
     let read = tokio::task::spawn_blocking(move || import::read(&bytes));

@@ -10,6 +10,7 @@ mod guard;
 mod health;
 mod import;
 mod labels;
+mod listen;
 mod live;
 mod passes;
 mod runs;
@@ -34,6 +35,7 @@ use tower_http::{compression::CompressionLayer, set_header::SetResponseHeaderLay
 
 pub use door::{Door, RULES};
 pub use guard::AllowedHosts;
+pub use listen::{Limits, serve};
 pub use passes::{MAX_HOURS, NewPassError, new_pass};
 
 use crate::{

@@ -14,6 +14,8 @@ mod cli;
 #[cfg(test)]
 mod compare;
 #[cfg(test)]
+mod connections;
+#[cfg(test)]
 mod door;
 #[cfg(test)]
 mod engines;

@@ -11,7 +11,7 @@ use futures_util::StreamExt as _;
 use http_body_util::BodyExt as _;
 use speedmatrix_agent::{
     runs::Runs,
-    server::{AllowedHosts, AppState, Door, app},
+    server::{AllowedHosts, AppState, Door, Limits, app, serve},
     sim::{Sim, SimConfig, SimThread},
     store::{Access, Store},
 };
@@ -24,6 +24,7 @@ use speedmatrix_shared::{
 };
 use tempfile::TempDir;
 use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungstenite::Message};
 use tower::ServiceExt as _;
 
@@ -34,7 +35,7 @@ const REFERENCE_ROW: &str =
 pub(crate) struct Agent {
     pub(crate) app: Router,
     pub(crate) runs: Arc<Runs>,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     simulator: SimThread,
     _folder: TempDir,
 }
@@ -58,7 +59,7 @@ pub(crate) async fn agent_behind(door: Door) -> Agent {
     let targets = vec![SavedTarget { name: "simulated".into(), url: simulator.base_url(), demo_plan: None }];
     let hosts = AllowedHosts::new(address, ["bench.example.org".to_owned()]);
     let app = app(AppState::new(Arc::clone(&runs), targets, hosts, door));
-    tokio::spawn(axum::serve(listener, app.clone()).into_future());
+    tokio::spawn(serve(listener, app.clone(), Limits::default(), CancellationToken::new()));
     Agent { app, runs, address, simulator, _folder: folder }
 }
 
