@@ -1,6 +1,6 @@
 //! `watch`: another agent's run in this terminal, by the messages that its page gets, through the same fold.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use futures_util::StreamExt as _;
 use speedmatrix_shared::{
@@ -10,7 +10,7 @@ use speedmatrix_shared::{
 };
 use tokio::time::timeout;
 use tokio_tungstenite::{
-    connect_async,
+    Connector, connect_async_tls_with_config,
     tungstenite::{
         self, Message,
         client::IntoClientRequest as _,
@@ -21,7 +21,8 @@ use tokio_tungstenite::{
 use crate::{
     client::{
         Target,
-        http::{AskError, Http},
+        http::{AskError, Http, tls_provider},
+        trust::{Trust, TrustError},
     },
     secret::Secret,
     terminal::{LiveTable, Terminal},
@@ -83,6 +84,9 @@ pub enum WatchError {
         /// Its version.
         theirs: u32,
     },
+    /// The certificate to trust is none.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
     /// The terminal is gone.
     #[error("{0}")]
     Output(#[from] std::io::Error),
@@ -111,26 +115,29 @@ fn read_address(text: &str) -> Result<Watched, WatchError> {
     let agent = agent.trim_end_matches('/');
     let agent = agent.strip_suffix("/api/v1").unwrap_or(agent);
     let agent = parse_target(agent).map_err(WatchError::Address)?;
-    if agent.as_str().starts_with("https://") {
-        let words = "an agent is watched over http: forward its port, for example with ssh -L, and watch that";
-        return Err(WatchError::Address(words.into()));
-    }
     Ok(Watched { agent, run, token })
 }
 
 /// Prints a run until it is over. A lost connection is tried again for a minute. An agent that asks for a token gets
-/// `token`, or that of the address, if it is a link.
-pub async fn watch(url: &str, token: Option<Secret>, terminal: &mut Terminal) -> Result<(), WatchError> {
+/// `token`, or that of the address, if it is a link. `trusted` is a file of certificates to trust beside the system's.
+pub async fn watch(
+    url: &str,
+    token: Option<Secret>,
+    trusted: Option<&Path>,
+    terminal: &mut Terminal,
+) -> Result<(), WatchError> {
+    let trust = Trust::read(trusted)?;
+    tls_provider();
     let Watched { agent, run, token: of_link } = read_address(url)?;
     let agent = Target { url: agent, key: token.or(of_link) };
     let run = match run {
         Some(run) => run,
-        None => latest_run(&agent).await?,
+        None => latest_run(&agent, &trust).await?,
     };
     let mut table = LiveTable::default();
     let mut pauses = PAUSES_SECS.iter();
     loop {
-        let lost = match listen(&agent, &run, &mut table, terminal).await {
+        let lost = match listen(&agent, &trust, &run, &mut table, terminal).await {
             Ok(()) => return Ok(()),
             Err(lost @ WatchError::Socket { .. }) if table.has_begun() => lost,
             Err(error) => return Err(error),
@@ -142,9 +149,9 @@ pub async fn watch(url: &str, token: Option<Secret>, terminal: &mut Terminal) ->
 }
 
 /// The run that is being measured, else the newest one.
-async fn latest_run(agent: &Target) -> Result<RunId, WatchError> {
+async fn latest_run(agent: &Target, trust: &Trust) -> Result<RunId, WatchError> {
     let url = agent.url.as_str().to_owned();
-    let answer = Http::new(agent)?.get(path::RUNS).await?;
+    let answer = Http::trusting(agent, trust)?.get(path::RUNS).await?;
     let runs: Vec<RunSummary> = match (answer.status, serde_json::from_str(&answer.body)) {
         (200, Ok(runs)) => runs,
         (401, _) => return Err(WatchError::Token { url }),
@@ -156,7 +163,13 @@ async fn latest_run(agent: &Target) -> Result<RunId, WatchError> {
 }
 
 /// Prints what one connection tells; `Ok` once the run is over.
-async fn listen(agent: &Target, run: &RunId, table: &mut LiveTable, terminal: &mut Terminal) -> Result<(), WatchError> {
+async fn listen(
+    agent: &Target,
+    trust: &Trust,
+    run: &RunId,
+    table: &mut LiveTable,
+    terminal: &mut Terminal,
+) -> Result<(), WatchError> {
     let url = agent.url.as_str();
     let failed = |reason: String| WatchError::Socket { url: url.to_owned(), run: run.clone(), reason };
     let address = format!("{}{}", url.replacen("http", "ws", 1), path::of(path::LIVE, run));
@@ -165,7 +178,8 @@ async fn listen(agent: &Target, run: &RunId, table: &mut LiveTable, terminal: &m
         let value = HeaderValue::from_str(&format!("Bearer {}", token.expose()));
         request.headers_mut().insert(header::AUTHORIZATION, value.map_err(|e| failed(e.to_string()))?);
     }
-    let connected = timeout(CONNECT_LIMIT, connect_async(request)).await;
+    let tls = trust.config().map_err(failed)?.map(Connector::Rustls);
+    let connected = timeout(CONNECT_LIMIT, connect_async_tls_with_config(request, None, false, tls)).await;
     let connected = connected.map_err(|_elapsed| failed("no answer in time".into()))?;
     let (mut socket, _) = connected.map_err(|error| match error {
         tungstenite::Error::Http(answer) if answer.status() == 401 => WatchError::Token { url: url.to_owned() },
@@ -206,7 +220,8 @@ mod tests {
         check("http://gpu/base/runs/a#x", "http://gpu/base", Some("a"));
         let link = read_address("http://gpu:7878/runs/a#enter=abc").unwrap();
         assert_eq!(link.token.as_ref().map(Secret::expose), Some("abc"));
-        for wrong in ["", "ftp://gpu", "https://gpu:7878", "http://gpu/runs/A B"] {
+        check("https://gpu:7878/speedmatrix/runs/a", "https://gpu:7878/speedmatrix", Some("a"));
+        for wrong in ["", "ftp://gpu", "http://gpu/runs/A B"] {
             assert!(read_address(wrong).is_err(), "{wrong}");
         }
     }

@@ -130,6 +130,20 @@ pub(super) struct StoreArgs {
     pub(super) store: Option<PathBuf>,
 }
 
+// How the connections of `serve` are encrypted.
+#[derive(Debug, Args)]
+pub(super) struct TlsArgs {
+    /// Encrypt connections with this certificate, a PEM file; it may hold its whole chain
+    #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "tls_self_made")]
+    pub(super) tls_cert: Option<PathBuf>,
+    /// The certificate's private key, a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(super) tls_key: Option<PathBuf>,
+    /// Encrypt connections with a certificate that the agent makes itself and keeps beside the store
+    #[arg(long)]
+    pub(super) tls_self_made: bool,
+}
+
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
     /// Where to listen; port 0 takes a free one. At any but this machine's own address (127.0.0.1) links are asked for
@@ -146,6 +160,8 @@ pub(super) struct ServeArgs {
     /// Ask for links also on this machine's own address, as behind a proxy that lets strangers in
     #[arg(long)]
     pub(super) require_token: bool,
+    #[command(flatten)]
+    pub(super) tls: TlsArgs,
     /// Measure the simulated server once if the store holds no run yet
     #[arg(long)]
     pub(super) demo: bool,
@@ -303,6 +319,9 @@ pub(super) struct WatchArgs {
     /// Environment variable that holds the token of a link
     #[arg(long, value_name = "VAR")]
     pub(super) token_env: Option<String>,
+    /// Certificate to trust beside the system's own, a PEM file: that of an agent with --tls-self-made
+    #[arg(long, value_name = "FILE")]
+    pub(super) tls_ca: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -24,7 +24,7 @@ use crate::{
     logging::LogFormat,
     reanalysis::ReanalysisError,
     runs::StartError,
-    server::NewPassError,
+    server::{NewPassError, TlsError},
     store::StoreError,
     terminal::Terminal,
     watch::{self, WatchError},
@@ -99,6 +99,8 @@ enum CliError {
     Unread { path: PathBuf, source: io::Error },
     #[error("{path}: {source}", path = path.display())]
     NoRun { path: PathBuf, source: ImportError },
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     #[error("{0}")]
     Output(#[from] io::Error),
 }
@@ -123,7 +125,7 @@ impl CliError {
                 | ReanalysisError::Plan(_),
             )
             | Self::Unread { .. }
-            | Self::Watch(WatchError::Address(_)) => Exit::Usage,
+            | Self::Watch(WatchError::Address(_) | WatchError::Trust(_)) => Exit::Usage,
             Self::NoRun { .. } => Exit::Gate(Gate::NotComparable),
             Self::Target(_) | Self::Start(StartError::Target(_)) | Self::Watch(_) => Exit::Unreachable,
             // Who reads the output has had enough.
@@ -135,7 +137,7 @@ impl CliError {
 
 async fn watched(args: WatchArgs, terminal: &mut Terminal) -> Result<Exit, CliError> {
     let token = target::key_from("--token-env", args.token_env.as_deref())?;
-    watch::watch(&args.url, token, terminal).await?;
+    watch::watch(&args.url, token, args.tls_ca.as_deref(), terminal).await?;
     Ok(Exit::Done)
 }
 

@@ -3,6 +3,7 @@
 use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::Arc,
     time::Duration,
@@ -12,10 +13,14 @@ use speedmatrix_shared::{api::SavedTarget, plan::PlanDraft};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{CliError, Exit, Interrupts, args::ServeArgs, link, target};
+use super::{
+    CliError, Exit, Interrupts,
+    args::{ServeArgs, TlsArgs},
+    link, target,
+};
 use crate::{
     runs::Runs,
-    server::{self, AllowedHosts, AppState, Door, Limits, app},
+    server::{self, AllowedHosts, AppState, Door, Limits, Manner, OwnTls, Reached, Tls, app},
     sim::{SimConfig, SimThread},
     store::{Access, Store},
     terminal::Terminal,
@@ -33,23 +38,35 @@ pub(super) async fn serve(args: ServeArgs, terminal: &mut Terminal) -> Result<Ex
     let mut interrupts = Interrupts::listen()?;
     let listener = listen(args.listen).await?;
     let address = listener.local_addr().map_err(|source| CliError::Listen { address: args.listen, source })?;
-    let store = Store::open(&args.store.path()?, Access::Serve).await?;
+    let store_path = args.store.path()?;
+    let store = Store::open(&store_path, Access::Serve).await?;
+    let tls = encryption(&args.tls, &store_path, address, &args.allow_host)?;
     let runs = Runs::new(store);
     let simulator = start_simulator(args.demo_clock_factor).await?;
     let demo = demo_target(&simulator);
     let hosts = AllowedHosts::new(address, args.allow_host);
     let asked = if args.require_token { link::Asked::Tokens } else { link::Asked::Nothing };
     let door = link::door(address, asked);
-    let app = app(AppState::new(Arc::clone(&runs), vec![demo.clone()], hosts, door.clone()));
+    let reached = Reached { is_encrypted: tls.is_some() };
+    let page = page_of(address, &reached);
+    let state = AppState::new(Arc::clone(&runs), vec![demo.clone()], hosts, door.clone()).reached(reached);
+    let manner = Manner {
+        limits: Limits::default(),
+        tls: tls.as_ref().map(|encryption| encryption.tls.clone()),
+        hosts: Some(Arc::clone(&state.hosts)),
+    };
     let closing = CancellationToken::new();
-    let mut server = tokio::spawn(server::serve(listener, app, Limits::default(), closing.clone()));
+    let mut server = tokio::spawn(server::serve(listener, app(state), manner, closing.clone()));
     // The first line is for people and programs: the address, and nothing before it.
-    terminal.line(&format!("listening on {}", page_of(address)))?;
+    terminal.line(&format!("listening on {page}"))?;
+    if let Some(encryption) = &tls {
+        terminal.hint(&encryption.words());
+    }
     match door {
         Door::Open => terminal.hint("open it in a browser; Ctrl-C stops"),
-        Door::Guarded => link::first(runs.store(), &page_of(address), terminal).await?,
+        Door::Guarded => link::first(runs.store(), &page, terminal).await?,
     }
-    if args.open && !open_browser(&page_of(address)) {
+    if args.open && !open_browser(&page) {
         terminal.hint("no browser could be started: open the address by hand");
     }
     if args.demo {
@@ -104,8 +121,45 @@ fn demo_target(simulator: &SimThread) -> SavedTarget {
 }
 
 /// Where the page is: an agent that listens everywhere is found here too.
-fn page_of(address: SocketAddr) -> String {
-    format!("http://{address}")
+fn page_of(address: SocketAddr, reached: &Reached) -> String {
+    let scheme = if reached.is_encrypted { "https" } else { "http" };
+    format!("{scheme}://{address}")
+}
+
+/// What encrypts the connections, and where its certificate is.
+struct Encryption {
+    tls: Tls,
+    certificate: PathBuf,
+    is_new: bool,
+}
+
+impl Encryption {
+    fn words(&self) -> String {
+        let (print, file) = (self.tls.fingerprint(), self.certificate.display());
+        let made = if self.is_new { ", made just now" } else { "" };
+        format!("connections are encrypted with the certificate {file}{made}; its SHA-256 is {print}")
+    }
+}
+
+fn encryption(
+    args: &TlsArgs,
+    store: &Path,
+    address: SocketAddr,
+    names: &[String],
+) -> Result<Option<Encryption>, CliError> {
+    if let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) {
+        let tls = Tls::given(certificate, key)?;
+        return Ok(Some(Encryption { tls, certificate: certificate.clone(), is_new: false }));
+    }
+    if !args.tls_self_made {
+        return Ok(None);
+    }
+    let here = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+    let bound = (!address.ip().is_unspecified()).then(|| address.ip().to_string());
+    let names: Vec<String> = here.into_iter().chain(bound).chain(names.iter().cloned()).collect();
+    let folder = store.parent().unwrap_or(Path::new("."));
+    let OwnTls { tls, certificate, is_new } = Tls::self_made(folder, &names)?;
+    Ok(Some(Encryption { tls, certificate, is_new }))
 }
 
 async fn start_demo(runs: &Arc<Runs>, demo: SavedTarget, terminal: &mut Terminal) -> Result<(), CliError> {

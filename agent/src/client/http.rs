@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, error::Error as _, sync::OnceLock, time::Durati
 use reqwest::header::{CONTENT_TYPE, LOCATION};
 use speedmatrix_shared::plan::TargetUrl;
 
-use super::Target;
+use super::{Target, trust::Trust};
 use crate::secret::redact;
 
 /// Longest wait for a connection, and for a whole answer.
@@ -114,11 +114,17 @@ pub fn tls_provider() {
 impl Http {
     /// For questions to `target`.
     pub fn new(target: &Target) -> Result<Self, AskError> {
+        Self::trusting(target, &Trust::default())
+    }
+
+    /// For questions to a `target` whose certificate may be one of `trust`.
+    pub fn trusting(target: &Target, trust: &Trust) -> Result<Self, AskError> {
         tls_provider();
         let builder = reqwest::Client::builder()
             .connect_timeout(CONNECT_LIMIT)
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("speedmatrix/", env!("CARGO_PKG_VERSION")));
+        let builder = trust.put(builder);
         // A company proxy can't reach this machine's own loopback.
         let builder = if is_loopback(&target.url) { builder.no_proxy() } else { builder };
         let client = builder

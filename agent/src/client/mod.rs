@@ -18,6 +18,7 @@ mod stamped;
 mod stream;
 mod tls;
 pub mod tokenize;
+pub mod trust;
 
 use speedmatrix_shared::{plan::TargetUrl, trace::RequestTrace, units::Nanos};
 

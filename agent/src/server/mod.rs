@@ -35,7 +35,7 @@ use tower_http::{compression::CompressionLayer, set_header::SetResponseHeaderLay
 
 pub use door::{Door, RULES};
 pub use guard::AllowedHosts;
-pub use listen::{Limits, serve};
+pub use listen::{Limits, Manner, OwnTls, Tls, TlsError, serve};
 pub use passes::{MAX_HOURS, NewPassError, new_pass};
 
 use crate::{
@@ -45,6 +45,13 @@ use crate::{
 
 /// Largest request body, in bytes: a plan with its longest name and lists has some 50 KB.
 const MAX_BODY_BYTES: usize = 256 * 1_024;
+
+/// How people reach an agent.
+#[derive(Debug, Clone, Default)]
+pub struct Reached {
+    /// The agent itself encrypts: its cookie is never sent openly.
+    pub is_encrypted: bool,
+}
 
 /// What the handlers share.
 #[derive(Debug, Clone)]
@@ -59,6 +66,8 @@ pub struct AppState {
     pub hosts: Arc<AllowedHosts>,
     /// Who is let in.
     pub door: Door,
+    /// How people come to it.
+    reached: Arc<Reached>,
     /// Wrong tokens of late.
     failures: Arc<door::Failures>,
     /// What is counted.
@@ -83,12 +92,18 @@ impl AppState {
             nearby: Arc::new(Nearby::new(Scope::Without(hosts.port()))),
             hosts: Arc::new(hosts),
             door,
+            reached: Arc::default(),
             failures: Arc::default(),
             figures: Arc::default(),
             readiness: Arc::default(),
             looks: Arc::new(Semaphore::new(cells::AT_ONCE)),
             reading: Arc::new(Semaphore::new(1)),
         }
+    }
+
+    /// An agent that people reach so.
+    pub fn reached(self, reached: Reached) -> Self {
+        Self { reached: Arc::new(reached), ..self }
     }
 }
 

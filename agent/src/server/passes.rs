@@ -30,8 +30,9 @@ const MAX_NAME_CHARS: usize = 100;
 
 type Cookie = AppendHeaders<[(HeaderName, String); 1]>;
 
-fn cookie(token: &str, secs: u32) -> Cookie {
-    let text = format!("{COOKIE}={token}; Path=/; Max-Age={secs}; HttpOnly; SameSite=Strict");
+fn cookie(app: &AppState, token: &str, secs: u32) -> Cookie {
+    let secure = if app.reached.is_encrypted { "; Secure" } else { "" };
+    let text = format!("{COOKIE}={token}; Path=/; Max-Age={secs}; HttpOnly; SameSite=Strict{secure}");
     AppendHeaders([(header::SET_COOKIE, text)])
 }
 
@@ -44,11 +45,11 @@ pub(super) async fn enter(
     if admitted(app.runs.store(), token.digest()).await?.is_none() {
         return Err(app.wrong_token());
     }
-    Ok((StatusCode::NO_CONTENT, cookie(token.expose(), COOKIE_SECS)))
+    Ok((StatusCode::NO_CONTENT, cookie(&app, token.expose(), COOKIE_SECS)))
 }
 
-pub(super) async fn leave() -> impl IntoResponse {
-    (StatusCode::NO_CONTENT, cookie("", 0))
+pub(super) async fn leave(State(app): State<AppState>) -> impl IntoResponse {
+    (StatusCode::NO_CONTENT, cookie(&app, "", 0))
 }
 
 pub(super) async fn list(State(app): State<AppState>) -> Result<Json<Vec<Pass>>, Refusal> {

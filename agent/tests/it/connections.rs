@@ -4,7 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use axum::{Router, routing::post};
 use futures_util::StreamExt as _;
-use speedmatrix_agent::server::{Door, Limits, serve};
+use speedmatrix_agent::server::{Door, Limits, Manner, serve};
 use speedmatrix_shared::{api::path, id::RunId};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -30,7 +30,7 @@ async fn listen(app: Router, limits: Limits) -> (SocketAddr, CancellationToken, 
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let closing = CancellationToken::new();
-    let ended = tokio::spawn(serve(listener, app, limits, closing.clone()));
+    let ended = tokio::spawn(serve(listener, app, Manner { limits, ..Manner::default() }, closing.clone()));
     (address, closing, ended)
 }
 
@@ -44,7 +44,8 @@ impl Server {
     /// Sends bytes and gives all that comes until the server closes.
     async fn told(&self, bytes: &[u8]) -> String {
         let mut socket = TcpStream::connect(self.address).await.unwrap();
-        socket.write_all(bytes).await.unwrap();
+        // A server that has read enough may be gone before all is sent.
+        drop(socket.write_all(bytes).await);
         rest(&mut socket).await
     }
 }
@@ -164,7 +165,6 @@ async fn the_end_does_not_wait_for_those_who_only_listen() {
     let live = path::of(path::LIVE, &RunId::REFERENCE.parse().unwrap());
     let (mut socket, _) = connect_async(format!("ws://{}{live}", server.address)).await.unwrap();
     assert!(socket.next().await.is_some_and(|message| message.is_ok()));
-    let _silent = TcpStream::connect(server.address).await.unwrap();
     server.closing.cancel();
     server.ended.await.unwrap();
     assert!(TcpStream::connect(server.address).await.is_err());

@@ -62,6 +62,8 @@ mod store_labels;
 #[cfg(test)]
 mod stream;
 #[cfg(test)]
+mod tls;
+#[cfg(test)]
 mod trouble;
 #[cfg(test)]
 mod truth;

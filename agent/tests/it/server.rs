@@ -11,7 +11,7 @@ use futures_util::StreamExt as _;
 use http_body_util::BodyExt as _;
 use speedmatrix_agent::{
     runs::Runs,
-    server::{AllowedHosts, AppState, Door, Limits, app, serve},
+    server::{AllowedHosts, AppState, Door, Manner, app, serve},
     sim::{Sim, SimConfig, SimThread},
     store::{Access, Store},
 };
@@ -59,7 +59,7 @@ pub(crate) async fn agent_behind(door: Door) -> Agent {
     let targets = vec![SavedTarget { name: "simulated".into(), url: simulator.base_url(), demo_plan: None }];
     let hosts = AllowedHosts::new(address, ["bench.example.org".to_owned()]);
     let app = app(AppState::new(Arc::clone(&runs), targets, hosts, door));
-    tokio::spawn(serve(listener, app.clone(), Limits::default(), CancellationToken::new()));
+    tokio::spawn(serve(listener, app.clone(), Manner::default(), CancellationToken::new()));
     Agent { app, runs, address, simulator, _folder: folder }
 }
 

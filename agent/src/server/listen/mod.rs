@@ -2,10 +2,17 @@
 
 mod seats;
 mod slow;
+mod tls;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::{Router, middleware};
+use axum::{
+    Router,
+    extract::Request,
+    http::{HeaderValue, StatusCode, header},
+    middleware,
+    response::{IntoResponse as _, Response},
+};
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -14,18 +21,25 @@ use hyper_util::{
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
+    time::timeout,
 };
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower_http::add_extension::AddExtension;
 
 pub(super) use self::slow::TooSlow;
+pub use self::tls::{OwnTls, Tls, TlsError};
 use self::{
-    seats::{Seat, Seats},
+    seats::{Full, Seat, Seats},
     slow::Patient,
 };
 
+use super::guard::{self, AllowedHosts};
+
 /// How long to wait after the system had no socket left.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The first byte of a TLS connection: the type of its records, "handshake" (RFC 8446, 5.1). No method of HTTP begins so.
+const TLS_HANDSHAKE: u8 = 0x16;
 /// Most headers of a request: browsers send some twenty.
 const MAX_HEADERS: usize = 100;
 
@@ -67,20 +81,34 @@ impl Default for Limits {
     }
 }
 
+/// How connections are taken.
+#[derive(Debug, Clone, Default)]
+pub struct Manner {
+    /// What one client may take.
+    pub limits: Limits,
+    /// What encrypts them. Where it is set, whoever comes without is sent to https.
+    pub tls: Option<Tls>,
+    /// Names under which the agent may be asked; nobody is sent to another one.
+    pub hosts: Option<Arc<AllowedHosts>>,
+}
+
 /// What every connection needs.
-#[derive(Debug)]
 struct Entrance {
     app: Router,
+    /// With what answers those who come without encryption.
+    tls: Option<(TlsAcceptor, Router)>,
     limits: Limits,
     seats: Arc<Seats>,
     closing: CancellationToken,
 }
 
 /// Serves until `closing`, and then until every request that has begun is answered. Live sockets are not waited for.
-pub async fn serve(listener: TcpListener, app: Router, limits: Limits, closing: CancellationToken) {
+pub async fn serve(listener: TcpListener, app: Router, manner: Manner, closing: CancellationToken) {
+    let Manner { limits, tls, hosts } = manner;
     let seats = Arc::new(Seats::new(limits.connections, limits.per_address));
     let app = app.layer(middleware::from_fn_with_state(limits, slow::bound_body));
-    let entrance = Arc::new(Entrance { app, limits, seats, closing });
+    let tls = tls.map(|tls| (TlsAcceptor::from(tls.config), to_https(hosts)));
+    let entrance = Arc::new(Entrance { app, tls, limits, seats, closing });
     let talks = TaskTracker::new();
     loop {
         let accepted = tokio::select! {
@@ -111,16 +139,39 @@ fn is_of_one_client(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionRefused | ConnectionAborted | ConnectionReset)
 }
 
+/// What a client wants of an agent that encrypts.
+enum Greeted {
+    Sealed(Box<TlsStream<Patient<TcpStream>>>),
+    Open(Patient<TcpStream>),
+}
+
+async fn greet(acceptor: &TlsAcceptor, io: Patient<TcpStream>) -> io::Result<Greeted> {
+    let mut first = [0];
+    io.socket().peek(&mut first).await?;
+    Ok(if first == [TLS_HANDSHAKE] { Greeted::Sealed(Box::new(acceptor.accept(io).await?)) } else { Greeted::Open(io) })
+}
+
 impl Entrance {
     async fn admit(self: Arc<Self>, socket: TcpStream, peer: SocketAddr, seat: Seat) {
         // Small frames must not wait for each other.
         drop(socket.set_nodelay(true));
-        let app = seat.refusal().map_or_else(|| self.app.clone(), |why| why.app());
-        self.talk(Patient::new(socket, self.limits.answer_pause, seat), app, peer).await;
+        let app = seat.refusal().map_or_else(|| self.app.clone(), Full::app);
+        let io = Patient::new(socket, self.limits.answer_pause, seat);
+        let Some((acceptor, plain)) = &self.tls else { return self.talk(io, app, peer).await };
+        let greeted = tokio::select! {
+            greeted = timeout(self.limits.head, greet(acceptor, io)) => greeted,
+            () = self.closing.cancelled() => return,
+        };
+        match greeted {
+            Ok(Ok(Greeted::Sealed(io))) => self.talk(*io, app, peer).await,
+            Ok(Ok(Greeted::Open(io))) => self.talk(io, plain.clone(), peer).await,
+            Ok(Err(error)) => tracing::debug!("{peer} and this agent found no way to encrypt: {error}"),
+            Err(_elapsed) => tracing::debug!("{peer} said too little in time"),
+        }
     }
 
     /// Answers what comes on one connection. The seat is the stream's, as a live socket outlasts its first request.
-    async fn talk<S>(&self, io: Patient<S>, app: Router, peer: SocketAddr)
+    async fn talk<S>(&self, io: S, app: Router, peer: SocketAddr)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -128,8 +179,7 @@ impl Entrance {
         http.timer(TokioTimer::new())
             .header_read_timeout(self.limits.head)
             .max_headers(MAX_HEADERS)
-            .max_buf_size(self.limits.head_bytes)
-            .keep_alive(!io.is_refused());
+            .max_buf_size(self.limits.head_bytes);
         let service = TowerToHyperService::new(AddExtension::new(app, Peer(peer.ip().to_canonical())));
         let mut talk = std::pin::pin!(http.serve_connection(TokioIo::new(io), service).with_upgrades());
         let ended = tokio::select! {
@@ -148,3 +198,22 @@ impl Entrance {
 /// The address at the other end of a request's connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub std::net::IpAddr);
+
+/// Sends whoever comes without encryption to the same place with it.
+fn to_https(hosts: Option<Arc<AllowedHosts>>) -> Router {
+    let app = Router::new().fallback(redirect);
+    match hosts {
+        Some(hosts) => app.layer(middleware::from_fn_with_state(hosts, guard::check)),
+        None => app,
+    }
+}
+
+async fn redirect(request: Request) -> Response {
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+    let Ok(place) = HeaderValue::try_from(format!("https://{host}{path}")) else {
+        return StatusCode::BAD_REQUEST.into_response();
+    };
+    let close = (header::CONNECTION, HeaderValue::from_static("close"));
+    (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, place), close]).into_response()
+}

@@ -7,7 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::{Router, http::StatusCode};
+use axum::{
+    Router,
+    http::{StatusCode, header},
+};
 
 use crate::server::error::Refusal;
 
@@ -52,7 +55,8 @@ impl Full {
     /// Answers everything with why.
     pub(super) fn app(self) -> Router {
         let refuse = move || async move {
-            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_connections", self.words())
+            let why = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_connections", self.words());
+            ([(header::CONNECTION, "close")], why)
         };
         Router::new().fallback(refuse)
     }
@@ -138,11 +142,12 @@ impl Taken {
 
 /// What an address is counted as. Whoever has one of IPv6 has a network of 2^64 of them.
 fn counted_as(address: IpAddr) -> Option<IpAddr> {
-    match address.to_canonical() {
-        address if address.is_loopback() => None,
-        IpAddr::V6(address) => Some(IpAddr::V6((address.to_bits() >> 64 << 64).into())),
-        address => Some(address),
-    }
+    let address = address.to_canonical();
+    let network = match address {
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
+        IpAddr::V4(_) => address,
+    };
+    (!address.is_loopback()).then_some(network)
 }
 
 #[cfg(test)]

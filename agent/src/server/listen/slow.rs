@@ -1,7 +1,6 @@
 //! Clients that say or take almost nothing, in order to keep a connection busy.
 
 use std::{
-    future::Future as _,
     io,
     pin::Pin,
     task::{Context, Poll, ready},
@@ -52,17 +51,17 @@ pub(super) struct Patient<S> {
     limit: Duration,
     /// Set while something waits to be taken.
     waits: Option<Pin<Box<Sleep>>>,
-    seat: Seat,
+    _seat: Seat,
 }
 
 impl<S> Patient<S> {
     pub(super) const fn new(stream: S, limit: Duration, seat: Seat) -> Self {
-        Self { stream, limit, waits: None, seat }
+        Self { stream, limit, waits: None, _seat: seat }
     }
 
-    /// Whether this connection has no place, and is told so.
-    pub(super) const fn is_refused(&self) -> bool {
-        self.seat.refusal().is_some()
+    /// The stream itself, to look at it without taking anything.
+    pub(super) const fn socket(&self) -> &S {
+        &self.stream
     }
 
     /// What comes of an attempt to send.
