@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use speedmatrix_shared::plan::PlanDraft;
 
 use super::args_of_db::{DB_STATUS, DbArgs};
+use super::args_of_door::{TlsArgs, TrustArgs};
 use super::args_of_runs::{
     AbArgs, CompareArgs, ExportArgs, GATE_STATUS, GateArgs, LinkArgs, PlanRepeatsArgs, ReanalyseArgs, ResumeArgs,
     RunsArgs,
@@ -130,20 +131,6 @@ pub(super) struct StoreArgs {
     pub(super) store: Option<PathBuf>,
 }
 
-// How the connections of `serve` are encrypted.
-#[derive(Debug, Args)]
-pub(super) struct TlsArgs {
-    /// Encrypt connections with this certificate, a PEM file; it may hold its whole chain
-    #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "tls_self_made")]
-    pub(super) tls_cert: Option<PathBuf>,
-    /// The certificate's private key, a PEM file
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    pub(super) tls_key: Option<PathBuf>,
-    /// Encrypt connections with a certificate that the agent makes itself and keeps beside the store
-    #[arg(long)]
-    pub(super) tls_self_made: bool,
-}
-
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
     /// Where to listen; port 0 takes a free one. At any but this machine's own address (127.0.0.1) links are asked for
@@ -162,6 +149,8 @@ pub(super) struct ServeArgs {
     pub(super) require_token: bool,
     #[command(flatten)]
     pub(super) tls: TlsArgs,
+    #[command(flatten)]
+    pub(super) trust: TrustArgs,
     /// Measure the simulated server once if the store holds no run yet
     #[arg(long)]
     pub(super) demo: bool,

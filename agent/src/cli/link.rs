@@ -74,12 +74,12 @@ pub(super) fn door(address: SocketAddr, asked: Asked) -> Door {
     if address.ip().is_loopback() && asked == Asked::Nothing { Door::Open } else { Door::Guarded }
 }
 
-/// What `--require-token` says.
+/// What `--require-token` and `--trust-header` say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// It was not given.
+    /// Neither was given.
     Nothing,
-    /// Tokens are asked for everywhere.
+    /// Who asks must be known everywhere.
     Tokens,
 }
 

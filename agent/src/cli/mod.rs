@@ -3,6 +3,7 @@
 mod ab;
 mod args;
 mod args_of_db;
+mod args_of_door;
 mod args_of_runs;
 mod compare;
 mod link;

@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     CliError, Exit, Interrupts,
-    args::{ServeArgs, TlsArgs},
+    args::ServeArgs,
+    args_of_door::TlsArgs,
     link, target,
 };
 use crate::{
@@ -45,9 +46,10 @@ pub(super) async fn serve(args: ServeArgs, terminal: &mut Terminal) -> Result<Ex
     let simulator = start_simulator(args.demo_clock_factor).await?;
     let demo = demo_target(&simulator);
     let hosts = AllowedHosts::new(address, args.allow_host);
-    let asked = if args.require_token { link::Asked::Tokens } else { link::Asked::Nothing };
+    let proxy = args.trust.proxy()?;
+    let asked = if args.require_token || proxy.is_some() { link::Asked::Tokens } else { link::Asked::Nothing };
     let door = link::door(address, asked);
-    let reached = Reached { is_encrypted: tls.is_some() };
+    let reached = Reached { is_encrypted: tls.is_some(), proxy };
     let page = page_of(address, &reached);
     let state = AppState::new(Arc::clone(&runs), vec![demo.clone()], hosts, door.clone()).reached(reached);
     let manner = Manner {

@@ -17,7 +17,7 @@ use speedmatrix_shared::{
     id::RunId,
 };
 
-use super::{AppState, error::Refusal};
+use super::{AppState, error::Refusal, listen::Peer};
 use crate::{
     runs::unix_ms,
     secret::{Digest, Token},
@@ -100,6 +100,11 @@ pub(super) struct Caller {
 impl Caller {
     const OPERATOR: Self = Self { role: Role::Operator, run: None };
 
+    /// Who may do to all runs what a role says.
+    const fn of_all(role: Role) -> Self {
+        Self { role, run: None }
+    }
+
     /// Whether they may look at a run.
     pub(super) fn sees(&self, run: &str) -> bool {
         self.run.as_ref().is_none_or(|only| only.as_str() == run)
@@ -133,7 +138,8 @@ pub(super) async fn check(
 ) -> Response {
     let need = need(request.method(), matched.as_str());
     let run = params.iter().find(|(name, _)| *name == "id").map(|(_, run)| run);
-    match app.admit(request.headers(), need, run).await {
+    let peer = request.extensions().get::<Peer>().copied();
+    match app.admit(request.headers(), peer, need, run).await {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
@@ -152,6 +158,7 @@ impl AppState {
     async fn admit(
         &self,
         headers: &HeaderMap,
+        peer: Option<Peer>,
         need: Option<Need>,
         run: Option<&str>,
     ) -> Result<Option<Caller>, Refusal> {
@@ -161,7 +168,7 @@ impl AppState {
         }
         let caller = match &self.door {
             Door::Open => Some(Caller::OPERATOR),
-            Door::Guarded => self.caller(headers, need).await?,
+            Door::Guarded => self.caller(headers, peer, need).await?,
         };
         let Some(known) = &caller else {
             return if need == Need::Nothing { Ok(None) } else { Err(no_token()) };
@@ -174,14 +181,17 @@ impl AppState {
         }
     }
 
-    async fn caller(&self, headers: &HeaderMap, need: Need) -> Result<Option<Caller>, Refusal> {
+    /// By the token that was sent, else by the word of a proxy.
+    async fn caller(&self, headers: &HeaderMap, peer: Option<Peer>, need: Need) -> Result<Option<Caller>, Refusal> {
+        let told = self.reached.proxy.as_ref().and_then(|proxy| proxy.role(headers, peer)).map(Caller::of_all);
         let found = match sent(headers) {
-            Sent::Nothing => return Ok(None),
+            Sent::Nothing => return Ok(told),
             Sent::Nonsense => None,
             Sent::Token(token) => admitted(self.runs.store(), token.digest()).await?,
         };
         match found {
             Some(caller) => Ok(Some(caller)),
+            None if told.is_some() => Ok(told),
             // An old cookie must not keep a page from asking for a new token.
             None if need == Need::Nothing => Ok(None),
             None => Err(self.wrong_token()),
@@ -234,27 +244,31 @@ fn sent(headers: &HeaderMap) -> Sent {
     pairs.find(|(name, _)| *name == COOKIE).map_or(Sent::Nothing, |(_, token)| Sent::read(Some(token)))
 }
 
-/// What a caller watches goes on only while their token is valid.
+/// What a caller watches goes on only while their token is valid; whom a proxy vouched for, while it keeps them.
 #[derive(Debug, Clone)]
 pub(super) struct Visit {
     app: AppState,
     token: Option<Digest>,
+    is_vouched_for: bool,
 }
 
 impl Visit {
-    /// By the headers that opened it.
-    pub(super) fn of(app: &AppState, headers: &HeaderMap) -> Self {
+    /// By the headers that opened it, and whom they came from.
+    pub(super) fn of(app: &AppState, headers: &HeaderMap, peer: Option<Peer>) -> Self {
         let token = match sent(headers) {
             Sent::Token(token) => Some(token.digest()),
             Sent::Nothing | Sent::Nonsense => None,
         };
-        Self { app: app.clone(), token }
+        let proxy = app.reached.proxy.as_ref();
+        let is_vouched_for = proxy.is_some_and(|proxy| proxy.role(headers, peer).is_some());
+        Self { app: app.clone(), token, is_vouched_for }
     }
 
     /// Whether whoever opened it may still look.
     pub(super) async fn goes_on(&self) -> bool {
         match (&self.app.door, &self.token) {
             (Door::Open, _) => true,
+            _ if self.is_vouched_for => true,
             (Door::Guarded, Some(token)) => matches!(admitted(self.app.runs.store(), *token).await, Ok(Some(_))),
             (Door::Guarded, None) => false,
         }

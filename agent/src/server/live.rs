@@ -6,6 +6,7 @@ use std::{
 };
 
 use axum::{
+    Extension,
     extract::{
         Path, State, WebSocketUpgrade,
         ws::{Message, WebSocket, rejection::WebSocketUpgradeRejection},
@@ -19,7 +20,7 @@ use speedmatrix_shared::{
     id::RunId,
 };
 
-use super::{AppState, door::Visit, error::Refusal, figures::Figures};
+use super::{AppState, door::Visit, error::Refusal, figures::Figures, listen::Peer};
 use crate::hub::Subscription;
 
 /// A client that takes longer for one message is let go; it comes back for a snapshot.
@@ -33,6 +34,7 @@ pub(super) async fn upgrade(
     State(app): State<AppState>,
     Path(id): Path<String>,
     headers: HeaderMap,
+    peer: Option<Extension<Peer>>,
     socket: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Refusal> {
     let id: RunId = id.parse()?;
@@ -43,7 +45,7 @@ pub(super) async fn upgrade(
         app.runs.subscribe(&id).await?
     };
     let socket = socket.max_message_size(MAX_INCOMING_BYTES).max_frame_size(MAX_INCOMING_BYTES);
-    let visit = Visit::of(&app, &headers);
+    let visit = Visit::of(&app, &headers, peer.map(|Extension(peer)| peer));
     Ok(socket.on_upgrade(move |socket| tell(socket, subscription, visit, app.figures)))
 }
 

@@ -13,6 +13,7 @@ mod labels;
 mod listen;
 mod live;
 mod passes;
+mod proxy;
 mod runs;
 mod servers;
 
@@ -35,8 +36,9 @@ use tower_http::{compression::CompressionLayer, set_header::SetResponseHeaderLay
 
 pub use door::{Door, RULES};
 pub use guard::AllowedHosts;
-pub use listen::{Limits, Manner, OwnTls, Tls, TlsError, serve};
+pub use listen::{Limits, Manner, OwnTls, Peer, Tls, TlsError, serve};
 pub use passes::{MAX_HOURS, NewPassError, new_pass};
+pub use proxy::{Network, TrustedProxy};
 
 use crate::{
     nearby::{Nearby, Scope},
@@ -51,6 +53,8 @@ const MAX_BODY_BYTES: usize = 256 * 1_024;
 pub struct Reached {
     /// The agent itself encrypts: its cookie is never sent openly.
     pub is_encrypted: bool,
+    /// Whose word is taken for who asks.
+    pub proxy: Option<TrustedProxy>,
 }
 
 /// What the handlers share.

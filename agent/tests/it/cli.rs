@@ -152,8 +152,6 @@ fn what_is_wrong_is_one_sentence_and_a_status() {
         "no key in variable| run --target h --contexts 1K --concurrency 1 --api-key-env SPEEDMATRIX_KEY",
         "no such preset| sim --preset none",
         "no such script| sim --script dance",
-        "no such certificate to trust| watch https://h --tls-ca no-such-file.pem",
-        &format!("no certificate to trust| watch https://h --tls-ca {broken}"),
         "no such run| export abc",
         "no run id| export A_B",
         "no such format| export reference --format pdf",
@@ -174,8 +172,6 @@ fn what_is_wrong_is_one_sentence_and_a_status() {
     no key in variable: 64 error: --api-key-env: the variable SPEEDMATRIX_KEY is not set to a text
     no such preset: 64 error: --preset: there is no simulator preset `none`; use one of: reference, exact, exact-speculative, small
     no such script: 64 error: --script: `dance` is no misbehaviour; use one of: stall-after:K, reset-after:K, close-after:K, error-after:K, no-done, 429[:S], 503, html, slow-header:MS, never-answer, comments, split, glue:N, early-role, zero-usage, reasoning:K, tool-calls
-    no such certificate to trust: 64 error: no-such-file.pem can't be read (No such file or directory (os error 2)): give the certificate of the agent, a PEM file
-    no certificate to trust: 64 error: FOLDER/broken.json holds no certificate: give that of the agent, a PEM file with BEGIN CERTIFICATE
     no such run: 64 error: there is no run "abc" in the store
     no run id: 64 error: "A_B" is not a run id: expected 1 to 64 lower-case letters, digits and dashes
     no such format: 64 error: invalid value 'pdf' for '--format <FORMAT>': "pdf" is not an export format: choose md, html, csv or json

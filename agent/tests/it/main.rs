@@ -34,6 +34,8 @@ mod manner;
 #[cfg(test)]
 mod nearby;
 #[cfg(test)]
+mod proxy;
+#[cfg(test)]
 mod raw;
 #[cfg(test)]
 #[path = "../recorded/mod.rs"]

@@ -11,7 +11,7 @@ use futures_util::StreamExt as _;
 use http_body_util::BodyExt as _;
 use speedmatrix_agent::{
     runs::Runs,
-    server::{AllowedHosts, AppState, Door, Manner, app, serve},
+    server::{AllowedHosts, AppState, Door, Manner, Reached, app, serve},
     sim::{Sim, SimConfig, SimThread},
     store::{Access, Store},
 };
@@ -46,6 +46,11 @@ pub(crate) async fn agent() -> Agent {
 
 /// An agent that lets in whom its door says.
 pub(crate) async fn agent_behind(door: Door) -> Agent {
+    agent_reached(door, Reached::default()).await
+}
+
+/// An agent that lets in whom its door says, reached in that way.
+pub(crate) async fn agent_reached(door: Door, reached: Reached) -> Agent {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("runs.sqlite3"), Access::Serve).await.unwrap();
     let simulator = tokio::task::spawn_blocking(|| {
@@ -58,7 +63,7 @@ pub(crate) async fn agent_behind(door: Door) -> Agent {
     let runs = Runs::new(store);
     let targets = vec![SavedTarget { name: "simulated".into(), url: simulator.base_url(), demo_plan: None }];
     let hosts = AllowedHosts::new(address, ["bench.example.org".to_owned()]);
-    let app = app(AppState::new(Arc::clone(&runs), targets, hosts, door));
+    let app = app(AppState::new(Arc::clone(&runs), targets, hosts, door).reached(reached));
     tokio::spawn(serve(listener, app.clone(), Manner::default(), CancellationToken::new()));
     Agent { app, runs, address, simulator, _folder: folder }
 }
