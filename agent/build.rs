@@ -5,12 +5,15 @@
 //! A release embeds the files, compressed; a development build reads them from that folder.
 
 use anyhow::{Context as _, Result, ensure};
-use base64::{Engine as _, prelude::BASE64_STANDARD};
-use sha2::{Digest as _, Sha256};
 use std::{
     env, fs,
     path::{Path, PathBuf},
 };
+
+#[path = "src/server/script_hashes.rs"]
+mod script_hashes;
+
+use script_hashes::script_hashes;
 
 /// Served where the page was not built, as in a plain `cargo build`.
 const STUB: &str = "<!doctype html>\n<html lang=\"en\">\n<title>Speedmatrix</title>\n\
@@ -22,7 +25,7 @@ fn main() -> Result<()> {
     let page = page()?;
     let index = page.join("index.html");
     let html = fs::read_to_string(&index).with_context(|| format!("cannot read {}", index.display()))?;
-    println!("cargo::rustc-env=CSP_SCRIPT_HASHES={}", script_hashes(&html).join(" "));
+    println!("cargo::rustc-env=CSP_SCRIPT_HASHES={}", script_hashes(&html));
     memory_serve::load_directory(page);
     Ok(())
 }
@@ -49,15 +52,4 @@ fn page() -> Result<PathBuf> {
         fs::write(index, STUB)?;
     }
     Ok(stub)
-}
-
-/// A source expression (`'sha256-…'`) for each inline script.
-fn script_hashes(html: &str) -> Vec<String> {
-    let scripts = html.split("<script").skip(1);
-    let inline = scripts.filter_map(|script| {
-        let (attributes, rest) = script.split_once('>')?;
-        let (body, _) = rest.split_once("</script>")?;
-        (!attributes.contains("src=")).then_some(body)
-    });
-    inline.map(|body| format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(body)))).collect()
 }

@@ -9,7 +9,7 @@ use leptos_router::{
 use speedmatrix_shared::api::{self, Info};
 
 use crate::{
-    browser,
+    base, browser,
     enter::{self, Access},
     fetch::{self, FetchError},
     labels::Bin,
@@ -38,7 +38,7 @@ pub fn App() -> impl IntoView {
     let may_look = Memo::new(move |_| shell.access.get().may_look());
     let is_unknown = Memo::new(move |_| shell.access.get() == Access::None);
     view! {
-        <Router>
+        <Router base=base::base()>
             <a class="skip" href="#main" rel="external">"Skip to content"</a>
             <TopBar/>
             <OtherVersion/>

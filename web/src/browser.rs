@@ -4,6 +4,8 @@
 use leptos::prelude::{document, request_animation_frame, window};
 use wasm_bindgen::JsCast as _;
 
+use crate::base;
+
 /// Takes the element with this id out of the page.
 pub fn remove(id: &str) {
     if let Some(element) = document().get_element_by_id(id) {
@@ -122,11 +124,11 @@ pub fn reload() {
     window().location().reload().ok();
 }
 
-/// The address of a WebSocket at `path` on the host that served this page.
+/// The address of a WebSocket at `path` of the agent that served this page.
 pub fn socket_address(path: &str) -> Option<String> {
     let location = window().location();
     let scheme = if location.protocol().ok()? == "https:" { "wss" } else { "ws" };
-    Some(format!("{scheme}://{}{path}", location.host().ok()?))
+    Some(format!("{scheme}://{}{}", location.host().ok()?, base::at(path)))
 }
 
 /// How many pixels of the screen a CSS pixel has.

@@ -4,6 +4,8 @@ use gloo_net::http::{Request, RequestBuilder, Response};
 use serde::{Serialize, de::DeserializeOwned};
 use speedmatrix_shared::api::Problem;
 
+use crate::base::at;
+
 /// Why a request brought no answer to work with.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
@@ -30,7 +32,7 @@ impl FetchError {
 
 /// GET `path`.
 pub async fn get<T: DeserializeOwned>(path: &str) -> Result<T, FetchError> {
-    let answer = Request::get(path).send().await;
+    let answer = Request::get(&at(path)).send().await;
     read(answer.map_err(|_no_answer| FetchError::Unreachable)?).await
 }
 
@@ -52,12 +54,12 @@ pub async fn order(path: &str, body: &impl Serialize) -> Result<(), FetchError> 
 
 /// PATCH `body` to `path`.
 pub async fn patch<T: DeserializeOwned>(path: &str, body: &impl Serialize) -> Result<T, FetchError> {
-    sent(with_json(Request::patch(path), body)).await
+    sent(with_json(Request::patch(&at(path)), body)).await
 }
 
 /// DELETE `path`.
 pub async fn delete(path: &str) -> Result<(), FetchError> {
-    let answer = Request::delete(path).send().await.map_err(|_no_answer| FetchError::Unreachable)?;
+    let answer = Request::delete(&at(path)).send().await.map_err(|_no_answer| FetchError::Unreachable)?;
     if answer.ok() { Ok(()) } else { Err(refusal(answer).await) }
 }
 
@@ -72,7 +74,7 @@ fn with_json(request: RequestBuilder, body: &impl Serialize) -> Request {
 }
 
 async fn send(path: &str, body: &impl Serialize) -> Result<Response, FetchError> {
-    with_json(Request::post(path), body).send().await.map_err(|_no_answer| FetchError::Unreachable)
+    with_json(Request::post(&at(path)), body).send().await.map_err(|_no_answer| FetchError::Unreachable)
 }
 
 async fn read<T: DeserializeOwned>(answer: Response) -> Result<T, FetchError> {

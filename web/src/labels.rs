@@ -10,6 +10,7 @@ use speedmatrix_shared::{
 };
 
 use crate::{
+    base::at,
     fetch::{self, FetchError},
     query,
 };
@@ -54,7 +55,7 @@ pub async fn import(file: web_sys::File) -> Result<Vec<Imported>, String> {
         return Err(ImportError::TooLarge.to_string());
     }
     let path = format!("{}{}", api::path::IMPORT, query::joined(&[("name", &file.name())]));
-    let request = Request::post(&path).header("content-type", "application/octet-stream").body(file);
+    let request = Request::post(&at(&path)).header("content-type", "application/octet-stream").body(file);
     let request = request.expect("a file is a valid body");
     fetch::sent(request).await.map_err(|error| error.to_string())
 }

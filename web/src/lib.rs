@@ -2,6 +2,7 @@
 //! as text, comes from the shared crate.
 
 pub mod app;
+pub mod base;
 pub mod browser;
 pub mod chart;
 pub mod compare_view;

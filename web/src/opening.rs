@@ -9,7 +9,7 @@ use leptos_router::{
 use speedmatrix_shared::id::CellId;
 use wasm_bindgen::JsCast as _;
 
-use crate::query;
+use crate::{base::within, query};
 
 /// Where on the page the cell was opened that is open now: the stable name of a table; `None` for the matrix.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +52,6 @@ pub fn open_from(table: &'static str) -> impl Fn(MouseEvent) {
         }
         let path = address.split('?').next().unwrap_or_default();
         let address = format!("{path}{}", query::without(&search.get_untracked(), &["t"]));
-        navigate(&address, NavigateOptions { scroll: false, ..NavigateOptions::default() });
+        navigate(within(&address), NavigateOptions { scroll: false, ..NavigateOptions::default() });
     }
 }

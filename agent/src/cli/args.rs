@@ -11,7 +11,7 @@ use super::args_of_runs::{
     AbArgs, CompareArgs, ExportArgs, GATE_STATUS, GateArgs, LinkArgs, PlanRepeatsArgs, ReanalyseArgs, ResumeArgs,
     RunsArgs,
 };
-use crate::logging::LogFormat;
+use crate::{logging::LogFormat, server::BasePath};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -147,6 +147,9 @@ pub(super) struct ServeArgs {
     /// Ask for links also on this machine's own address, as behind a proxy that lets strangers in
     #[arg(long)]
     pub(super) require_token: bool,
+    /// Path below which the page stands behind a proxy, for example /speedmatrix
+    #[arg(long, value_name = "PATH", default_value = "/")]
+    pub(super) base_path: BasePath,
     #[command(flatten)]
     pub(super) tls: TlsArgs,
     #[command(flatten)]

@@ -13,12 +13,7 @@ use speedmatrix_shared::{api::SavedTarget, plan::PlanDraft};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    CliError, Exit, Interrupts,
-    args::ServeArgs,
-    args_of_door::TlsArgs,
-    link, target,
-};
+use super::{CliError, Exit, Interrupts, args::ServeArgs, args_of_door::TlsArgs, link, target};
 use crate::{
     runs::Runs,
     server::{self, AllowedHosts, AppState, Door, Limits, Manner, OwnTls, Reached, Tls, app},
@@ -49,7 +44,7 @@ pub(super) async fn serve(args: ServeArgs, terminal: &mut Terminal) -> Result<Ex
     let proxy = args.trust.proxy()?;
     let asked = if args.require_token || proxy.is_some() { link::Asked::Tokens } else { link::Asked::Nothing };
     let door = link::door(address, asked);
-    let reached = Reached { is_encrypted: tls.is_some(), proxy };
+    let reached = Reached { base: args.base_path, is_encrypted: tls.is_some(), proxy };
     let page = page_of(address, &reached);
     let state = AppState::new(Arc::clone(&runs), vec![demo.clone()], hosts, door.clone()).reached(reached);
     let manner = Manner {
@@ -125,7 +120,7 @@ fn demo_target(simulator: &SimThread) -> SavedTarget {
 /// Where the page is: an agent that listens everywhere is found here too.
 fn page_of(address: SocketAddr, reached: &Reached) -> String {
     let scheme = if reached.is_encrypted { "https" } else { "http" };
-    format!("{scheme}://{address}")
+    format!("{scheme}://{address}{}", reached.base)
 }
 
 /// What encrypts the connections, and where its certificate is.

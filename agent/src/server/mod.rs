@@ -1,6 +1,7 @@
 //! The HTTP interface and the page. Commands are HTTP; the live socket only tells.
 
 mod assets;
+mod base;
 mod cells;
 mod door;
 mod error;
@@ -15,6 +16,7 @@ mod live;
 mod passes;
 mod proxy;
 mod runs;
+mod script_hashes;
 mod servers;
 
 use std::sync::Arc;
@@ -34,6 +36,7 @@ use speedmatrix_shared::{
 use tokio::sync::Semaphore;
 use tower_http::{compression::CompressionLayer, set_header::SetResponseHeaderLayer};
 
+pub use base::BasePath;
 pub use door::{Door, RULES};
 pub use guard::AllowedHosts;
 pub use listen::{Limits, Manner, OwnTls, Peer, Tls, TlsError, serve};
@@ -51,6 +54,8 @@ const MAX_BODY_BYTES: usize = 256 * 1_024;
 /// How people reach an agent.
 #[derive(Debug, Clone, Default)]
 pub struct Reached {
+    /// The path of its host below which it stands.
+    pub base: BasePath,
     /// The agent itself encrypts: its cookie is never sent openly.
     pub is_encrypted: bool,
     /// Whose word is taken for who asks.
@@ -106,6 +111,7 @@ impl AppState {
     }
 
     /// An agent that people reach so.
+    #[must_use]
     pub fn reached(self, reached: Reached) -> Self {
         Self { reached: Arc::new(reached), ..self }
     }
@@ -142,15 +148,18 @@ pub fn app(state: AppState) -> Router {
         .route_layer(middleware::from_fn_with_state(state.clone(), door::check))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(fixed_header(header::CACHE_CONTROL, "no-store"));
-    api.fallback_service(assets::page())
+    let base = state.reached.base.clone();
+    let app = api
+        .fallback_service(assets::page(base.clone()))
         .method_not_allowed_fallback(error::method_not_allowed)
         .layer(middleware::from_fn_with_state(Arc::clone(&state.hosts), guard::check))
-        .layer(fixed_header(header::CONTENT_SECURITY_POLICY, assets::CONTENT_SECURITY_POLICY))
+        .layer(SetResponseHeaderLayer::if_not_present(header::CONTENT_SECURITY_POLICY, assets::fixed_policy()))
         .layer(fixed_header(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .layer(fixed_header(header::REFERRER_POLICY, "no-referrer"))
         .layer(fixed_header(header::X_FRAME_OPTIONS, "DENY"))
         .layer(middleware::from_fn_with_state(Arc::clone(&state.figures), figures::count))
-        .with_state(state)
+        .with_state(state);
+    base.under(app)
 }
 
 fn fixed_header(name: HeaderName, value: &'static str) -> SetResponseHeaderLayer<HeaderValue> {

@@ -31,8 +31,9 @@ const MAX_NAME_CHARS: usize = 100;
 type Cookie = AppendHeaders<[(HeaderName, String); 1]>;
 
 fn cookie(app: &AppState, token: &str, secs: u32) -> Cookie {
+    let base = &app.reached.base;
     let secure = if app.reached.is_encrypted { "; Secure" } else { "" };
-    let text = format!("{COOKIE}={token}; Path=/; Max-Age={secs}; HttpOnly; SameSite=Strict{secure}");
+    let text = format!("{COOKIE}={token}; Path={base}/; Max-Age={secs}; HttpOnly; SameSite=Strict{secure}");
     AppendHeaders([(header::SET_COOKIE, text)])
 }
 

@@ -37,7 +37,9 @@ impl TrustedProxy {
     /// Whoever is named by `header`, asking from one of `from`, has `role` for all runs.
     pub fn new(header: HeaderName, from: Vec<Network>, role: Role) -> Result<Self, String> {
         if SENT_BY_ALL.contains(&header) {
-            return Err(format!("{header} is sent by everybody: give the header that your proxy sets after it knows who asks"));
+            return Err(format!(
+                "{header} is sent by everybody: give the header that your proxy sets after it knows who asks"
+            ));
         }
         Ok(Self { header, from, role })
     }

@@ -6,6 +6,8 @@ mod ab;
 #[cfg(test)]
 mod abort;
 #[cfg(test)]
+mod base;
+#[cfg(test)]
 mod captures;
 #[cfg(test)]
 mod cells;
@@ -33,6 +35,8 @@ mod logging;
 mod manner;
 #[cfg(test)]
 mod nearby;
+#[cfg(test)]
+mod nginx;
 #[cfg(test)]
 mod proxy;
 #[cfg(test)]

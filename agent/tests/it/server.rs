@@ -24,8 +24,8 @@ use speedmatrix_shared::{
 };
 use tempfile::TempDir;
 use tokio::net::TcpStream;
-use tokio_util::sync::CancellationToken;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungstenite::Message};
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 const REFERENCE_ROW: &str =

@@ -68,9 +68,7 @@ async fn an_agent_makes_its_own_certificate_and_sends_others_to_https() {
     // The live socket too.
     let file = certificate.to_str().unwrap().to_owned();
     let watched = move |more: &[&str]| program().args(["watch", &format!("{url}/runs/reference")]).args(more).output();
-    let watched = tokio::task::spawn_blocking(move || {
-        (watched(&["--tls-ca", &file]).unwrap(), watched(&[]).unwrap())
-    });
+    let watched = tokio::task::spawn_blocking(move || (watched(&["--tls-ca", &file]).unwrap(), watched(&[]).unwrap()));
     let (trusted, untrusted) = watched.await.unwrap();
     assert_eq!(trusted.status.code(), Some(0), "{}", err(&trusted));
     assert!(out(&trusted).contains("Sustained decode"));
@@ -81,10 +79,8 @@ async fn an_agent_makes_its_own_certificate_and_sends_others_to_https() {
 async fn a_cookie_that_came_encrypted_is_never_sent_openly() {
     let folder = tempfile::tempdir().unwrap();
     let (certificate, key) = pair(&folder, "given");
-    let agent = serve(
-        &folder.path().join("runs.sqlite3"),
-        &["--tls-cert", &certificate, "--tls-key", &key, "--require-token"],
-    );
+    let agent =
+        serve(&folder.path().join("runs.sqlite3"), &["--tls-cert", &certificate, "--tls-key", &key, "--require-token"]);
     let link = out(&finish(&folder, &["link", "--page", agent.url()]));
     assert!(link.starts_with("https://"), "{link}");
     let (_, token) = link.trim().split_once(ENTER_MARK).unwrap();
@@ -123,5 +119,16 @@ fn files_that_can_not_be_used_are_named() {
         format!("{name}: {} {}", output.status.code().unwrap(), err(&output).lines().next().unwrap_or_default())
     });
     let said = said.join("\n").replace(folder.path().to_str().unwrap(), "FOLDER");
-    insta::assert_snapshot!(said, @"");
+    insta::assert_snapshot!(said, @r#"
+    nothing to trust: 64 error: no-such.pem can't be read (No such file or directory (os error 2)): give the certificate of the agent, a PEM file
+    no certificate to trust: 64 error: FOLDER/one/tls-key.pem holds no certificate: give that of the agent, a PEM file with BEGIN CERTIFICATE
+    no such file: 74 error: no-such.pem can't be read (No such file or directory (os error 2)): check the path, and that this user may read it
+    no such key: 74 error: no-such.pem can't be read (No such file or directory (os error 2)): check the path, and that this user may read it
+    a folder: 74 error: FOLDER can't be read (Is a directory (os error 21)): check the path, and that this user may read it
+    changed over: 74 error: FOLDER/one/tls-key.pem holds no certificate: give a PEM file with BEGIN CERTIFICATE, the server's own first
+    no key in it: 74 error: FOLDER/one/tls-cert.pem holds no private key: give a PEM file with BEGIN PRIVATE KEY, without a password
+    another's key: 74 error: the certificate FOLDER/one/tls-cert.pem and the key FOLDER/other/tls-key.pem can't be used together (keys may not be consistent: KeyMismatch): give the key that the certificate was made for
+    only one: 64 error: the following required arguments were not provided:
+    both ways: 64 error: the argument '--tls-self-made' cannot be used with '--tls-cert <FILE>'
+    "#);
 }

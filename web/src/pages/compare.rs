@@ -5,6 +5,7 @@ use leptos::prelude::*;
 use leptos_router::hooks::use_query_map;
 
 use crate::{
+    base::at,
     browser,
     compare_view::CompareView,
     history,
@@ -17,6 +18,7 @@ use crate::{
             head::Head,
             heat::MatrixSection,
             load::{self, Load, Runs},
+            others::{Others, OthersLine},
             table::{Biggest, TableSection},
             verdict::VerdictSection,
         },
@@ -72,7 +74,7 @@ fn Opened(pair: [String; 2], view: RwSignal<CompareView>, runs: Runs) -> impl In
         move || match loads.map(|load| load.get()) {
             [Load::Here(one), Load::Here(other)] => {
                 let compared = Compared::of([one, other], first.clone(), view, runs);
-                view! { <Body compared/> }.into_any()
+                view! { <Body compared runs/> }.into_any()
             }
             [Load::Failed(text), _] | [_, Load::Failed(text)] => {
                 let again = move |_| asked.update(|asked| *asked += 1);
@@ -81,7 +83,7 @@ fn Opened(pair: [String; 2], view: RwSignal<CompareView>, runs: Runs) -> impl In
                         <h1>"These runs can't be compared now"</h1>
                         <Notice weight=Weight::Bad text>
                             <button type="button" class="btn" on:click=again>"Try again"</button>
-                            <a class="btn" href="/">"See all runs"</a>
+                            <a class="btn" href=at("/")>"See all runs"</a>
                         </Notice>
                     </div>
                 }
@@ -118,7 +120,7 @@ fn Gone(pair: ([String; 2], bool), gone: [bool; 2], runs: Runs) -> impl IntoView
         <div class="head" data-testid="run-not-found">
             <div>
                 <h1>"There is no such run here"</h1>
-                <p class="sub">{text}" Choose another one, or "<a href="/">"see all runs"</a>"."</p>
+                <p class="sub">{text}" Choose another one, or "<a href=at("/")>"see all runs"</a>"."</p>
             </div>
         </div>
         <Choose runs a=kept(a, a_gone) b=kept(b, b_gone)/>
@@ -126,18 +128,20 @@ fn Gone(pair: ([String; 2], bool), gone: [bool; 2], runs: Runs) -> impl IntoView
 }
 
 #[component]
-fn Body(compared: Compared) -> impl IntoView {
+fn Body(compared: Compared, runs: Runs) -> impl IntoView {
+    let others = Others::of(compared);
     Effect::new(move |_| {
         let title = compared.comparison.with(|it| format!("{} against {}", it.b.title, it.a.title));
         browser::set_title(&title);
     });
     view! {
         <Head compared/>
+        <OthersLine compared others runs/>
         <VerdictSection compared/>
         <ConditionsSection compared/>
         <MatrixSection compared/>
         <Biggest compared/>
-        <CurvesSection compared/>
-        <TableSection compared/>
+        <CurvesSection compared others=others.here/>
+        <TableSection compared others=others.here/>
     }
 }

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use crate::browser;
+use crate::{base::at, browser};
 
 /// The page for addresses that lead nowhere.
 #[component]
@@ -13,8 +13,8 @@ pub fn MissingPage() -> impl IntoView {
             <h1>"There is no page at this address"</h1>
             <p>"The link may be from another version of Speedmatrix, or cut short. All runs are in the list."</p>
             <div class="btns">
-                <a class="btn primary" href="/">"See all runs"</a>
-                <a class="btn" href="/new">"Set up a run"</a>
+                <a class="btn primary" href=at("/")>"See all runs"</a>
+                <a class="btn" href=at("/new")>"Set up a run"</a>
             </div>
         </div>
     }

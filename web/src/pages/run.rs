@@ -11,6 +11,7 @@ use speedmatrix_shared::{
 };
 
 use crate::{
+    base::at,
     browser,
     fetch::{self, FetchError},
     live::{LiveRun, socket},
@@ -106,7 +107,7 @@ fn Opened(id: RunId, part: Memo<Part>) -> impl IntoView {
                     <h1>"This run can't be shown"</h1>
                     <Notice weight=Weight::Bad text>
                         <button type="button" class="btn" on:click=again>"Try again"</button>
-                        <a class="btn" href="/">"See all runs"</a>
+                        <a class="btn" href=at("/")>"See all runs"</a>
                     </Notice>
                 </div>
             }
@@ -143,8 +144,8 @@ fn NotFound(id: String) -> impl IntoView {
             <h1>"There is no such run here"</h1>
             <p>{format!("This agent has no run \"{id}\". It may have been deleted, or the link belongs to another agent.")}</p>
             <div class="btns">
-                <a class="btn primary" href="/">"See all runs"</a>
-                <a class="btn" href="/new">"Set up a run"</a>
+                <a class="btn primary" href=at("/")>"See all runs"</a>
+                <a class="btn" href=at("/new")>"Set up a run"</a>
             </div>
         </div>
     }

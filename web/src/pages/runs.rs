@@ -11,6 +11,7 @@ use speedmatrix_shared::{
 };
 
 use crate::{
+    base::at,
     browser, fetch,
     filter::RunFilter,
     parts::{
@@ -61,7 +62,7 @@ pub fn RunsPage() -> impl IntoView {
             <div class="btns">
                 <ForOperator>
                     <ImportButton import/>
-                    <a class="btn primary" href="/new">{icon(Icon::Plus)}"New run"</a>
+                    <a class="btn primary" href=at("/new")>{icon(Icon::Plus)}"New run"</a>
                 </ForOperator>
             </div>
         </div>
@@ -177,7 +178,7 @@ fn FirstUse(has_sample: Memo<bool>) -> impl IntoView {
                 <p>
                     "Give the address of a server that speaks the OpenAI API. You see what it is, choose the cells, and start."
                 </p>
-                <a class="btn primary" href="/new" data-testid="measure">"Set up a run"</a>
+                <a class="btn primary" href=at("/new") data-testid="measure">"Set up a run"</a>
             </section>
             <section class="panel">
                 <h2>"Try the demo"</h2>

@@ -9,6 +9,7 @@ use speedmatrix_shared::{
 };
 
 use crate::{
+    base::at,
     browser, fetch,
     parts::{
         copy::CopyButton,
@@ -187,7 +188,7 @@ fn Made(links: Links) -> impl IntoView {
             let made = made.as_ref()?;
             let place = made.pass.run.as_ref().map_or_else(|| "/".to_owned(), |run| format!("/runs/{run}"));
             let origin = window().location().origin().ok()?;
-            Some(enter_link(&format!("{origin}{place}"), &made.token))
+            Some(enter_link(&format!("{origin}{}", at(&place)), &made.token))
         })
     });
     let shown = move || {

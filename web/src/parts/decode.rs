@@ -18,6 +18,7 @@ use super::{
     keys::METRIC_CHOICE,
 };
 use crate::{
+    base::within,
     chart::{
         cell::{self, Ranges, direction, step_class},
         heat::{Heat, Layout},
@@ -101,7 +102,7 @@ fn shower() -> impl Fn(RunView) + Clone {
     let location = use_location();
     move |view: RunView| {
         let options = NavigateOptions { replace: true, scroll: false, ..NavigateOptions::default() };
-        let address = format!("{}{}", location.pathname.get_untracked(), view.query());
+        let address = format!("{}{}", within(&location.pathname.get_untracked()), view.query());
         navigate(&query::kept(&address, &location.search.get_untracked()), options);
     }
 }

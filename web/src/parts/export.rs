@@ -7,7 +7,7 @@ use super::{
     icon::{Icon, icon},
     keys::EXPORT_BUTTON,
 };
-use crate::browser;
+use crate::{base::at, browser};
 
 const fn words(format: ExportFormat) -> (&'static str, &'static str) {
     match format {
@@ -38,7 +38,7 @@ pub fn ExportMenu(
             let address = format!("{}?format={}", path.get_value(), format.extension());
             view! {
                 <li>
-                    <a href=address rel="external" download data-testid=format!("export-{}", format.extension())>
+                    <a href=at(&address) rel="external" download data-testid=format!("export-{}", format.extension())>
                         {name}
                         <span>{says}</span>
                     </a>

@@ -19,6 +19,7 @@ use super::{
     notes::RunLabels,
 };
 use crate::{
+    base::{at, within},
     browser, history,
     live::LiveRun,
     opening::open_from,
@@ -68,7 +69,7 @@ fn in_address() -> RwSignal<TableView> {
     let view = RwSignal::new(addressed.get_untracked());
     history::keep_at(view, addressed, TableView::query, move |own| {
         let others = query::without(&location.search.get_untracked(), &TableView::KEYS);
-        format!("{}{}", location.pathname.get_untracked(), query::appended(&others, own))
+        format!("{}{}", within(&location.pathname.get_untracked()), query::appended(&others, own))
     });
     view
 }
@@ -154,7 +155,7 @@ fn table_row(row: &Row, address: &str) -> impl IntoView + use<> {
         match column {
             Column::Context => view! {
                 <th scope="row" data-col=key>
-                    <a href=address.to_owned() data-opens=id.clone() title="Look at it closely">{text}</a>
+                    <a href=at(address) data-opens=id.clone() title="Look at it closely">{text}</a>
                 </th>
             }
             .into_any(),

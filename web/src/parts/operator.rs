@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use crate::shell::Shell;
+use crate::{base::at, shell::Shell};
 
 /// Shows its children to who may act.
 #[component]
@@ -23,6 +23,6 @@ pub fn RoleBadge() -> impl IntoView {
             crate::enter::Access::As(role) if shell.guarded.get() => role,
             _ => return None,
         };
-        Some(view! { <a class="badge role" href="/settings" data-testid="role">{role.label()}</a> })
+        Some(view! { <a class="badge role" href=at("/settings") data-testid="role">{role.label()}</a> })
     }
 }

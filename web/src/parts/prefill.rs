@@ -10,6 +10,7 @@ use speedmatrix_shared::{
 
 use super::figure::{Figure, Title};
 use crate::{
+    base::at,
     chart::{
         cell::with_unit,
         curve::{Curve, Point, Spec, Values},
@@ -117,7 +118,7 @@ fn Bars(run: LiveRun) -> impl IntoView {
         view! {
             <tr data-cell=bar.id.clone()>
                 <th scope="row">
-                    <a href=bar.address data-noscroll data-opens=bar.id.clone() title="Look at it closely">{bar.context}</a>
+                    <a href=at(&bar.address) data-noscroll data-opens=bar.id.clone() title="Look at it closely">{bar.context}</a>
                 </th>
                 <td class="track"><i style=("--share", format!("{:.1}%", bar.share * 100.0))></i></td>
                 {numbers}

@@ -17,6 +17,7 @@ use super::{
     run_menu::{Editing, RunMenu, button_id},
 };
 use crate::{
+    base::at,
     chart::mini::Mini,
     filter::{Facet, RunFilter},
     shell::Shell,
@@ -46,7 +47,7 @@ pub fn RunCard(
             <div class="who">
                 <h2 class="name">
                     <Pinned run/>
-                    <a href=home><bdi>{move || name.get()}</bdi></a>
+                    <a href=at(&home)><bdi>{move || name.get()}</bdi></a>
                 </h2>
                 <Meta run>
                     <PickBox id=of_pick name/>
@@ -134,7 +135,7 @@ fn Tags(run: OfCard) -> impl IntoView {
         let mut filter = RunFilter::default();
         filter.choose(Facet::Tag, tag.clone());
         let title = format!("All runs with the tag {tag}");
-        view! { <li><a href=format!("/{}", filter.query()) title=title><bdi>{tag}</bdi></a></li> }
+        view! { <li><a href=at(&format!("/{}", filter.query())) title=title><bdi>{tag}</bdi></a></li> }
     };
     move || {
         let tags = tags.get().filter(|tags| !tags.is_empty());

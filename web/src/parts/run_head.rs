@@ -16,7 +16,7 @@ use super::{
     notes::{HeadLabels, RunLabels},
     notice::{Notice, Weight},
 };
-use crate::{browser, compare_view, fetch, live::LiveRun, query, shell::Shell};
+use crate::{base::at, browser, compare_view, fetch, live::LiveRun, query, shell::Shell};
 
 /// The head.
 #[component]
@@ -34,7 +34,7 @@ pub fn RunHead(
     let again = Memo::new(move |_| run.state.with(again));
     view! {
         <p class="kicker">
-            <a href="/">"Runs"</a>
+            <a href=at("/")>"Runs"</a>
             <span aria-hidden="true">"/"</span>
             <span>"Speed test matrix"</span>
             {move || {
@@ -53,11 +53,11 @@ pub fn RunHead(
                 </p>
             </div>
             <div class="btns">
-                <a class="btn" href=move || again.get().address data-testid="again">
+                <a class="btn" href=move || at(&again.get().address) data-testid="again">
                     {icon(Icon::Again)}
                     {move || again.get().words}
                 </a>
-                <a class="btn" href=compare data-testid="compare">"Compare…"</a>
+                <a class="btn" href=at(&compare) data-testid="compare">"Compare…"</a>
                 <ExportMenu path=export/>
             </div>
         </div>
@@ -85,7 +85,7 @@ fn Outcome(run: LiveRun) -> impl IntoView {
                 <div class="simulated" data-testid="outcome">
                     <Notice weight text>
                         {(open.get() && may_act.get()).then(|| view! { <GoOn run/> })}
-                        <a class="btn" href=address>{words}</a>
+                        <a class="btn" href=at(&address)>{words}</a>
                     </Notice>
                 </div>
             }

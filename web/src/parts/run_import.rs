@@ -13,7 +13,7 @@ use super::{
     run_card::address,
     run_list::RunList,
 };
-use crate::labels;
+use crate::{base::at, labels};
 
 /// Files that are taken at once.
 const MAX_FILES: u32 = 50;
@@ -159,5 +159,5 @@ fn came(run: Imported) -> impl IntoView {
     let Imported { id, name, known } = run;
     let text = if known { format!("{name} is here already.") } else { format!("{name} is imported.") };
     let address = address(&id);
-    view! { <Notice weight=Weight::Info text><a class="btn" href=address>"Open it"</a></Notice> }
+    view! { <Notice weight=Weight::Info text><a class="btn" href=at(&address)>"Open it"</a></Notice> }
 }

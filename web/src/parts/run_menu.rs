@@ -19,6 +19,7 @@ use super::{
     run_list::RunList,
 };
 use crate::{
+    base::at,
     browser,
     labels::{self, Gone, SaveError},
 };
@@ -168,8 +169,8 @@ fn actions(
         {edit("Rename…", "rename", Label::Name)}
         {edit("Tags…", "edit-tags", Label::Tags)}
         {edit("Notes…", "edit-notes", Label::Notes)}
-        <li><a href=format!("/new?from={}", run.id) data-testid="duplicate">"Set up with this plan"</a></li>
-        <li><a href=file rel="external" download data-testid="export-run">"Export as JSON"</a></li>
+        <li><a href=at(&format!("/new?from={}", run.id)) data-testid="duplicate">"Set up with this plan"</a></li>
+        <li><a href=at(&file) rel="external" download data-testid="export-run">"Export as JSON"</a></li>
         {is_own.then(|| delete_action(run, list, open))}
     }
 }

@@ -10,6 +10,7 @@ use super::{
     operator::{ForOperator, RoleBadge},
 };
 use crate::{
+    base::{at, within},
     browser,
     shell::{Conn, Shell},
 };
@@ -22,17 +23,17 @@ const MARK: [&str; 9] = ["q2", "q4", "q6", "q4", "q6", "q7", "q5", "q7", "q8"];
 pub fn TopBar() -> impl IntoView {
     let shell = Shell::of_app();
     let path = use_location().pathname;
-    let current = move |is: fn(&str) -> bool| move || path.with(|path| is(path)).then_some("page");
+    let current = move |is: fn(&str) -> bool| move || path.with(|path| is(within(path))).then_some("page");
     view! {
         <header class="bar">
-            <a class="brand" href="/" aria-label="Speedmatrix: runs">
+            <a class="brand" href=at("/") aria-label="Speedmatrix: runs">
                 {mark()}
                 <span>"Speedmatrix"</span>
             </a>
             <nav class="nav" aria-label="Main">
-                <a href="/" aria-current=current(|path| path == "/" || path.starts_with("/runs"))>"Runs"</a>
-                <ForOperator><a href="/new" aria-current=current(|path| path == "/new")>"New run"</a></ForOperator>
-                <a href="/compare" aria-current=current(|path| path == "/compare")>"Compare"</a>
+                <a href=at("/") aria-current=current(|path| path == "/" || path.starts_with("/runs"))>"Runs"</a>
+                <ForOperator><a href=at("/new") aria-current=current(|path| path == "/new")>"New run"</a></ForOperator>
+                <a href=at("/compare") aria-current=current(|path| path == "/compare")>"Compare"</a>
             </nav>
             <div class="right">
                 <Connection/>

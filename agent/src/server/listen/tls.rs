@@ -103,8 +103,10 @@ impl Tls {
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, secret));
-        let mut config = config.map_err(|reason| {
-            TlsError::Mismatch { certificate: certificate.to_owned(), key: key.to_owned(), reason }
+        let mut config = config.map_err(|reason| TlsError::Mismatch {
+            certificate: certificate.to_owned(),
+            key: key.to_owned(),
+            reason,
         })?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self { config: Arc::new(config), fingerprint })
@@ -197,8 +199,8 @@ mod tests {
         };
         let first = made(&["localhost", "127.0.0.1"]);
         assert!(first.is_new && first.tls.fingerprint().len() == 32 * 3 - 1, "{}", first.tls.fingerprint());
-        let mode = fs::metadata(folder.path().join(OWN_KEY)).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
+        let key = fs::metadata(folder.path().join(OWN_KEY)).unwrap();
+        assert_eq!(key.permissions().mode() & 0o777, 0o600);
         let again = made(&["127.0.0.1", "localhost"]);
         assert_eq!((again.is_new, again.tls.fingerprint()), (false, first.tls.fingerprint()));
         let more = made(&["localhost", "127.0.0.1", "::1", "bench.example.org"]);

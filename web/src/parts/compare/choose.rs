@@ -6,6 +6,7 @@ use speedmatrix_shared::{api::RunSummary, format};
 
 use super::load::Runs;
 use crate::{
+    base::at,
     compare_view::address,
     parts::notice::{Loading, Notice, Weight},
 };
@@ -34,13 +35,13 @@ pub fn Choose(
     let trouble = move || {
         runs.trouble.get().map(|error| {
             let text = format!("The list of runs can't be read: {error}.");
-            view! { <Notice weight=Weight::Bad text><a class="btn" href="/">"See all runs"</a></Notice> }
+            view! { <Notice weight=Weight::Bad text><a class="btn" href=at("/")>"See all runs"</a></Notice> }
         })
     };
     let few = move || {
         count.get().is_some_and(|count| count < 2).then(|| {
             let text = "A comparison takes two runs, and there are not two here yet.".to_owned();
-            view! { <Notice weight=Weight::Info text><a class="btn" href="/new">"Set up a run"</a></Notice> }
+            view! { <Notice weight=Weight::Info text><a class="btn" href=at("/new")>"Set up a run"</a></Notice> }
         })
     };
     view! {
@@ -81,7 +82,7 @@ fn Pick(runs: Runs, chosen: RwSignal<String>, label: &'static str, testid: &'sta
 }
 
 /// A run among many: its name and when it was.
-fn words(run: &RunSummary) -> String {
+pub(super) fn words(run: &RunSummary) -> String {
     match run.started_unix_ms {
         0 => run.name().to_owned(),
         unix_ms => format!("{} · {}", run.name(), format::wall_time(unix_ms)),

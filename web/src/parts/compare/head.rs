@@ -14,6 +14,7 @@ use speedmatrix_shared::{
 
 use super::Compared;
 use crate::{
+    base::at,
     browser,
     compare_view::CompareView,
     parts::{
@@ -34,15 +35,15 @@ pub fn Head(
     let view = compared.view;
     let link = Signal::derive(move || {
         let origin = window().location().origin().ok()?;
-        Some(format!("{origin}/compare{}", view.with(CompareView::query)))
+        Some(format!("{origin}{}{}", at("/compare"), view.with(CompareView::query)))
     });
     let a = Memo::new(move |_| compared.comparison.with(|it| it.a.clone()));
     let b = Memo::new(move |_| compared.comparison.with(|it| it.b.clone()));
     view! {
         <p class="kicker">
-            <a href="/">"Runs"</a>
+            <a href=at("/")>"Runs"</a>
             <span aria-hidden="true">"/"</span>
-            <a href="/compare">"Compare"</a>
+            <a href=at("/compare")>"Compare"</a>
         </p>
         <div class="head">
             <h1 data-testid="title">"B against A"</h1>
@@ -76,7 +77,7 @@ fn Side(name: &'static str, says: &'static str, side: Memo<RunSide>) -> impl Int
         <div class="panel side" data-testid=format!("side-{name}")>
             <p class="which"><b class="letter">{name}</b><span class="muted">{says}</span></p>
             <p class="name">
-                <a href=move || side.with(|side| run_card::address(&side.id))><bdi>{move || side.with(|side| side.title.clone())}</bdi></a>
+                <a href=move || side.with(|side| at(&run_card::address(&side.id)))><bdi>{move || side.with(|side| side.title.clone())}</bdi></a>
             </p>
             <p class="meta">
                 {move || side.with(|side| view! { {status_badge(&side.status)} {origin_badge(side.origin)} })}

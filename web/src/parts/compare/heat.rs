@@ -6,7 +6,6 @@ use leptos_router::{NavigateOptions, hooks::use_navigate};
 use speedmatrix_shared::{
     compare::{CellSide, CellVerdict, ComparedCell, Comparison, export},
     format,
-    id::CellId,
     stats::compare::Direction,
 };
 
@@ -16,13 +15,11 @@ use super::{
     matrix::Matrix,
 };
 use crate::{
+    base::at,
     browser,
     chart::heat::{Ctrl, step_to},
     query::{self, RunView},
 };
-
-/// The cell that is read out.
-type Read = RwSignal<Option<CellId>>;
 
 /// The section.
 #[component]
@@ -33,11 +30,10 @@ pub fn MatrixSection(
     let Compared { comparison, .. } = compared;
     let prefill = Memo::new(move |_| comparison.with(|it| Matrix::prefill(&it.cells)));
     let decode = Memo::new(move |_| comparison.with(|it| Matrix::decode(&it.cells)));
-    let read: Read = RwSignal::new(None);
     let prefill_grid = move || {
         let matrix = prefill.get();
         let over = "Context";
-        (!matrix.is_empty()).then(|| view! { <Grid compared matrix read kind=Kind::Prefill over/> })
+        (!matrix.is_empty()).then(|| view! { <Grid compared matrix kind=Kind::Prefill over/> })
     };
     let level_label = Memo::new(move |_| {
         let [a, _] = compared.sides();
@@ -46,7 +42,7 @@ pub fn MatrixSection(
     let decode_grid = move || {
         let matrix = decode.get();
         let over = level_label.get();
-        (!matrix.is_empty()).then(|| view! { <Grid compared matrix read kind=Kind::Decode over/> })
+        (!matrix.is_empty()).then(|| view! { <Grid compared matrix kind=Kind::Decode over/> })
     };
     let label = move || comparison.with(|it| it.metric.metric().label);
     view! {
@@ -60,7 +56,7 @@ pub fn MatrixSection(
             <div class="panel deltas">
                 {prefill_grid}
                 {decode_grid}
-                <ReadOut compared read/>
+                <ReadOut compared/>
                 <Legend compared/>
             </div>
         </section>
@@ -116,7 +112,6 @@ struct Shared {
     kind: Kind,
     /// The tab stop.
     stop: RwSignal<(usize, usize)>,
-    read: Read,
     /// Goes to an address.
     go: UnsyncCallback<String>,
 }
@@ -156,11 +151,11 @@ impl Shared {
 }
 
 #[component]
-fn Grid(compared: Compared, matrix: Matrix, read: Read, kind: Kind, over: &'static str) -> impl IntoView {
+fn Grid(compared: Compared, matrix: Matrix, kind: Kind, over: &'static str) -> impl IntoView {
     let navigate = use_navigate();
     let go = UnsyncCallback::new(move |address: String| navigate(&address, NavigateOptions::default()));
     let (rows, columns) = (matrix.rows.clone(), matrix.columns.clone());
-    let grid = Shared { compared, matrix: StoredValue::new(matrix), kind, stop: RwSignal::new((0, 0)), read, go };
+    let grid = Shared { compared, matrix: StoredValue::new(matrix), kind, stop: RwSignal::new((0, 0)), go };
     let stops = Selector::new(move || grid.stop.get());
     let count = columns.len();
     let heads: Vec<_> =
@@ -231,9 +226,9 @@ fn cell_view(grid: Shared, stops: &Selector<(usize, usize)>, row: usize, column:
             tabindex=move || if stops.selected(&here) { "0" } else { "-1" }
             on:focus=move |_| {
                 grid.stop.set(here);
-                grid.read.set(id);
+                grid.compared.read.set(id);
             }
-            on:mouseenter=move |_| grid.read.set(id)
+            on:mouseenter=move |_| grid.compared.read.set(id)
         >
             {move || inner(&shown.get())}
         </td>
@@ -253,9 +248,9 @@ fn inner(cell: &DeltaView) -> impl IntoView + use<> {
 
 /// The cell under the pointer or the focus in numbers, and the way into both runs.
 #[component]
-fn ReadOut(compared: Compared, read: Read) -> impl IntoView {
+fn ReadOut(compared: Compared) -> impl IntoView {
     let told = Memo::new(move |_| {
-        let id = read.get()?;
+        let id = compared.read.get()?;
         compared.comparison.with(|it| {
             let cell = it.cells.iter().find(|cell| cell.id == id)?;
             let address = |run, side: &Option<CellSide>| {
@@ -268,7 +263,7 @@ fn ReadOut(compared: Compared, read: Read) -> impl IntoView {
     let fact = |(name, text): (&'static str, String)| view! { <div><dt>{name}</dt><dd>{text}</dd></div> };
     let way = |(name, address): (&'static str, Option<String>)| {
         address.map(|address| {
-            view! { <a class="btn" href=address data-testid=format!("open-in-{name}")>{format!("Open in {name}")}</a> }
+            view! { <a class="btn" href=at(&address) data-testid=format!("open-in-{name}")>{format!("Open in {name}")}</a> }
         })
     };
     let shown = move || {

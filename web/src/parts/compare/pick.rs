@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use speedmatrix_shared::{api::RunSummary, id::RunId};
 
-use crate::{browser, compare_view::address, parts::run_list::RunList};
+use crate::{base::at, browser, compare_view::address, parts::run_list::RunList};
 
 /// A comparison takes as many runs.
 const PAIR: usize = 2;
@@ -102,7 +102,7 @@ pub fn CompareBar(
                     <p><bdi>{words}</bdi></p>
                     <div class="btns">
                         {move || link().map(|href| view! {
-                            <a class="btn primary" href=href id=COMPARE_CHOSEN data-testid="compare-chosen">"Compare"</a>
+                            <a class="btn primary" href=at(&href) id=COMPARE_CHOSEN data-testid="compare-chosen">"Compare"</a>
                         })}
                         <button type="button" class="btn ghost" data-testid="clear-chosen" on:click=clear>"Clear"</button>
                     </div>

@@ -7,8 +7,9 @@ use speedmatrix_shared::{
     id::CellId,
 };
 
-use super::{Compared, cell::side_words, heat::cell_address};
+use super::{Compared, cell::side_words, heat::cell_address, others::Other};
 use crate::{
+    base::at,
     compare_view::{Column, CompareView},
     table_view::Direction,
 };
@@ -24,6 +25,8 @@ struct Row {
     address: String,
     a: String,
     b: String,
+    /// What the further runs found.
+    others: Vec<String>,
     change: String,
     interval: String,
     glyph: &'static str,
@@ -32,7 +35,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(comparison: &Comparison, cell: &ComparedCell) -> Self {
+    fn of(comparison: &Comparison, others: &[Other], cell: &ComparedCell) -> Self {
         let metric = comparison.metric;
         Self {
             id: cell.id,
@@ -40,6 +43,7 @@ impl Row {
             address: cell_address(comparison, cell),
             a: side_words(cell.a.as_ref(), metric),
             b: side_words(cell.b.as_ref(), metric),
+            others: others.iter().map(|other| side_words(other.side(cell.id), metric)).collect(),
             change: if cell.verdict.is_compared() { export::change(cell) } else { format::MISSING.to_owned() },
             interval: export::interval(cell),
             glyph: cell.verdict.glyph(),
@@ -56,14 +60,16 @@ pub fn Biggest(
     compared: Compared,
 ) -> impl IntoView {
     let rows = Memo::new(move |_| {
-        compared.comparison.with(|it| it.biggest(BIGGEST).into_iter().map(|cell| Row::of(it, cell)).collect::<Vec<_>>())
+        compared
+            .comparison
+            .with(|it| it.biggest(BIGGEST).into_iter().map(|cell| Row::of(it, &[], cell)).collect::<Vec<_>>())
     });
     let one = |row: Row| {
         let interval = (row.interval != format::MISSING).then(|| format!("{}, ", row.interval));
         view! {
             <li>
                 <span class="by"><i class="glyph" aria-hidden="true">{row.glyph}</i>" "{row.change}</span>
-                <span class="cell"><a href=row.address>{row.name}</a></span>
+                <span class="cell"><a href=at(&row.address)>{row.name}</a></span>
                 <span class="muted">{interval}{row.verdict}</span>
                 <span>{row.a}" → "{row.b}</span>
             </li>
@@ -82,10 +88,10 @@ pub fn Biggest(
     }
 }
 
-fn rows(comparison: &Comparison, view: &CompareView) -> Vec<Row> {
+fn rows(comparison: &Comparison, others: &[Other], view: &CompareView) -> Vec<Row> {
     let mut cells: Vec<&ComparedCell> = comparison.cells.iter().filter(|cell| view.shows(cell.verdict)).collect();
     cells.sort_by(|one, other| view.order.of(one, other));
-    cells.into_iter().map(|cell| Row::of(comparison, cell)).collect()
+    cells.into_iter().map(|cell| Row::of(comparison, others, cell)).collect()
 }
 
 /// All cells that the filter lets through.
@@ -93,9 +99,13 @@ fn rows(comparison: &Comparison, view: &CompareView) -> Vec<Row> {
 pub fn TableSection(
     /// The runs.
     compared: Compared,
+    /// The further ones.
+    others: Memo<Vec<Other>>,
 ) -> impl IntoView {
     let Compared { view, comparison, .. } = compared;
-    let rows = Memo::new(move |_| comparison.with(|it| view.with(|view| rows(it, view))));
+    let rows = Memo::new(move |_| others.with(|others| comparison.with(|it| view.with(|view| rows(it, others, view)))));
+    let letters = Memo::new(move |_| others.with(|others| others.iter().map(|other| other.letter).collect::<Vec<_>>()));
+    let heads = move || letters.get().into_iter().map(|letter| view! { <th scope="col">{letter}</th> }).collect_view();
     let count = move || {
         let (shown, all) = (rows.with(Vec::len), comparison.with(|it| it.cells.len()));
         let [shown, total] = [shown, all].map(|count| format::count(Some(count as u64)));
@@ -122,7 +132,9 @@ pub fn TableSection(
                 <table class="table compared" data-testid="cells">
                     <thead>
                         <tr>
-                            {[Column::Cell, Column::A, Column::B, Column::Change].map(|column| head(column, view)).collect_view()}
+                            {[Column::Cell, Column::A, Column::B].map(|column| head(column, view)).collect_view()}
+                            {heads}
+                            {head(Column::Change, view)}
                             <th scope="col">"95 % interval"</th>
                             {head(Column::Verdict, view)}
                             <th scope="col" class="text">"To know"</th>
@@ -160,9 +172,10 @@ fn head(column: Column, view: RwSignal<CompareView>) -> impl IntoView {
 fn table_row(row: Row) -> impl IntoView {
     view! {
         <tr data-cell=row.id.to_string()>
-            <th scope="row" class="text"><a href=row.address>{row.name}</a></th>
+            <th scope="row" class="text"><a href=at(&row.address)>{row.name}</a></th>
             <td>{row.a}</td>
             <td>{row.b}</td>
+            {row.others.into_iter().map(|words| view! { <td>{words}</td> }).collect_view()}
             <td class="strong">{row.change}</td>
             <td>{row.interval}</td>
             <td class="text"><i class="glyph" aria-hidden="true">{row.glyph}</i>" "{row.verdict}</td>

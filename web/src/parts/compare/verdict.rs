@@ -9,6 +9,7 @@ use speedmatrix_shared::{
 
 use super::Compared;
 use crate::{
+    base::at,
     compare_view::{CompareView, address},
     parts::notice::{Notice, Weight},
 };
@@ -86,7 +87,7 @@ fn Notes(compared: Compared) -> impl IntoView {
                         and requests at once.";
             view! {
                 <Notice weight=Weight::Warning text=text.to_owned()>
-                    <a class="btn" href=address>"Choose another run"</a>
+                    <a class="btn" href=at(&address)>"Choose another run"</a>
                 </Notice>
             }
         })
