@@ -1,6 +1,7 @@
 //! What people do, in a real Chromium on the simulator. `cargo xtask test` sets `AGENT_BIN`, `CHROMEDRIVER`,
 //! `CHROMIUM` and `AXE_JS`; `SHOTS=FOLDER` keeps screenshots.
 
+mod base;
 mod cell;
 mod compare;
 mod door;

@@ -2,6 +2,7 @@
 
 pub(crate) mod browser;
 mod debian;
+mod nginx;
 mod tools;
 mod wasm_std;
 
@@ -77,6 +78,7 @@ pub(crate) fn provide(layout: &Layout, scope: Scope) -> Result<Wasm<'_>> {
         tools::provide(layout)?;
         if scope == Scope::Tests {
             browser::provide(layout)?;
+            nginx::provide(layout)?;
         }
         Ok(Wasm { layout, source })
     })
