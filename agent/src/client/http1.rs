@@ -48,6 +48,8 @@ pub(super) enum After {
 pub(super) struct HeadReader {
     /// A head as far as it has come.
     held: Vec<u8>,
+    /// Bytes of heads that only announced the answer.
+    interim: usize,
 }
 
 impl HeadReader {
@@ -72,7 +74,12 @@ impl HeadReader {
             self.held.clear();
             // 100 Continue and its like announce the real answer.
             if !head.status.is_informational() {
+                self.interim = 0;
                 return Ok(Some((head, bytes)));
+            }
+            self.interim += length;
+            if self.interim > HEAD_LIMIT_BYTES {
+                return Err(bad(format!("over {HEAD_LIMIT_BYTES} bytes announced an answer, and none came")));
             }
         }
     }

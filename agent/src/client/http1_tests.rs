@@ -65,6 +65,8 @@ fn nonsense_is_named() {
         assert_eq!(read(&[answer.as_bytes()]).unwrap_err().to_string(), words, "{answer}");
     };
     check("SSH-2.0-OpenSSH\r\n\r\n", "what came is no http answer: invalid HTTP version");
+    let announced = "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(3_000);
+    check(&announced, "over 65536 bytes announced an answer, and none came");
     check(&format!("{CHUNKED}x\r\n"), "a chunk's size can't be read");
     check(&format!("{CHUNKED}\r\n"), "a chunk without a size came");
     check(&format!("{CHUNKED}11111111111111111\r\n"), "a chunk's size can't be read");

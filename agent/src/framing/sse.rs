@@ -9,7 +9,8 @@ use serde::de::IgnoredAny;
 
 use super::FramingError;
 
-/// Largest event in bytes: events of several MiB are legal (prompt echoes, log probabilities).
+/// Most bytes until an event ends, be they its own or those of lines that are no event: events of several MiB are legal
+/// (prompt echoes, log probabilities).
 const EVENT_LIMIT_BYTES: usize = 64 << 20;
 /// Largest text between events that is kept: an error object, not a document.
 const STRAY_LIMIT_BYTES: usize = 64 << 10;
@@ -41,6 +42,8 @@ pub struct Sse {
     /// The last line ended with a carriage return: a line feed right after it belongs to it.
     after_return: bool,
     dialect: Dialect,
+    /// Bytes of whole lines since the last event.
+    since_event: usize,
     /// What the last event handed out lives in.
     handed_out: Option<Buffer>,
 }
@@ -131,6 +134,9 @@ impl Sse {
     }
 
     fn clear_handed_out(&mut self) {
+        if self.handed_out.is_some() {
+            self.since_event = 0;
+        }
         match self.handed_out.take() {
             Some(Buffer::Data) => {
                 empty(&mut self.data);
@@ -155,6 +161,10 @@ impl Sse {
     /// Takes one whole line, without its end. Gives the buffer that holds an event which this line completes; `Err`:
     /// the bound was broken.
     fn take_line(&mut self, line: &[u8]) -> Result<Option<Buffer>, FramingError> {
+        self.since_event += line.len() + 1;
+        if self.since_event > EVENT_LIMIT_BYTES {
+            return Err(FramingError::EventTooLarge { limit_bytes: EVENT_LIMIT_BYTES });
+        }
         if line.is_empty() {
             return Ok(self.complete());
         }
@@ -164,7 +174,7 @@ impl Sse {
         };
         let value = value.strip_prefix(b" ").unwrap_or(value);
         match name {
-            b"data" => self.take_data(value),
+            b"data" => Ok(self.take_data(value)),
             b"event" => {
                 self.kind = if value == b"error" { Kind::Error } else { Kind::Message };
                 Ok(None)
@@ -174,17 +184,14 @@ impl Sse {
         }
     }
 
-    fn take_data(&mut self, value: &[u8]) -> Result<Option<Buffer>, FramingError> {
+    fn take_data(&mut self, value: &[u8]) -> Option<Buffer> {
         if self.data_lines > 0 {
             self.data.push(b'\n');
-        }
-        if self.data.len() + value.len() > EVENT_LIMIT_BYTES {
-            return Err(FramingError::EventTooLarge { limit_bytes: EVENT_LIMIT_BYTES });
         }
         self.data.extend_from_slice(value);
         self.data_lines += 1;
         let whole_line = self.dialect == Dialect::LinePerEvent && self.data_lines == 1 && is_whole(&self.data);
-        Ok(whole_line.then_some(Buffer::Data))
+        whole_line.then_some(Buffer::Data)
     }
 
     /// Whether a data line is about to follow one that was an event by itself. Only the first line of an event is
@@ -368,6 +375,10 @@ mod tests {
         let mut sse = Sse::default();
         let piece = vec![b'x'; 1 << 20];
         let refused = (0..65).find_map(|_| sse.push(&piece).next_event().and_then(Result::err));
+        assert_eq!(refused, Some(FramingError::EventTooLarge { limit_bytes: EVENT_LIMIT_BYTES }));
+        let mut sse = Sse::default();
+        let piece = ": alive\n".repeat(1 << 17);
+        let refused = (0..65).find_map(|_| sse.push(piece.as_bytes()).next_event().and_then(Result::err));
         assert_eq!(refused, Some(FramingError::EventTooLarge { limit_bytes: EVENT_LIMIT_BYTES }));
     }
 

@@ -1,0 +1,231 @@
+//! Servers that mean harm: whatever they send, the client ends in bounded memory, with one clear failure.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::{Shutdown, TcpListener, TcpStream},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use speedmatrix_agent::{
+    client::{Ask, Body, Connection, KeepText, Outcome, SlotCounters, Target, http::Http},
+    clock::Clock,
+};
+use speedmatrix_shared::{
+    plan::draft::parse_target,
+    trace::{FailureKind, RequestEnd},
+    units::Nanos,
+};
+use tokio_util::sync::CancellationToken;
+
+/// What a server could send at most if nobody stopped it: no more than this passes, bytes. The largest bound of the client
+/// is 64 MiB, and sockets hold some more.
+const MOST_SENT: usize = 192 << 20;
+/// What comes at once of something endless, bytes.
+const BLOCK: usize = 64 << 10;
+
+/// After what was said, the server …
+#[derive(Clone, Copy)]
+enum Then {
+    /// repeats this until its client has gone.
+    Repeats(&'static str),
+    /// says no more, and waits for its client to go.
+    HalfCloses,
+    /// breaks the connection, before it has read the request.
+    Resets,
+}
+
+/// A server that answers every request alike; it gives the most that a client took, bytes.
+fn server(said: &str, then: Then, requests: usize) -> (String, JoinHandle<usize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let said = said.to_owned();
+    let serving = std::thread::spawn(move || {
+        let answers = (0..requests).map(|_| answer(&mut listener.accept().unwrap().0, &said, then));
+        answers.max().unwrap_or_default()
+    });
+    (url, serving)
+}
+
+fn answer(io: &mut TcpStream, said: &str, then: Then) -> usize {
+    let mut request = [0; 4_096];
+    if let Then::Resets = then {
+        // What is unread when a socket closes makes the system send a reset.
+        io.read_exact(&mut request[..1]).ok();
+        return 0;
+    }
+    if !io.read(&mut request).is_ok_and(|read| read > 0) || io.write_all(said.as_bytes()).is_err() {
+        return 0;
+    }
+    match then {
+        Then::Repeats(text) => {
+            let block = text.repeat(BLOCK.div_ceil(text.len()));
+            let mut sent = said.len();
+            while sent < 2 * MOST_SENT && io.write_all(block.as_bytes()).is_ok() {
+                sent += block.len();
+            }
+            sent
+        }
+        Then::HalfCloses | Then::Resets => {
+            io.shutdown(Shutdown::Write).ok();
+            while io.read(&mut request).is_ok_and(|read| read > 0) {}
+            said.len()
+        }
+    }
+}
+
+fn ask() -> Ask {
+    Ask {
+        slot: 0,
+        scheduled: Nanos(0),
+        path: "/v1/chat/completions",
+        body: Body::new([Bytes::from_static(b"{\"model\":\"m\",\"messages\":[],\"stream\":true}")]),
+        keep_text: KeepText::Yes,
+        idle_limit: Nanos::from_secs(30),
+    }
+}
+
+async fn asked(connection: &mut Connection) -> Outcome {
+    connection.stream(ask(), &SlotCounters::default(), &CancellationToken::new()).await
+}
+
+fn connection(url: &str) -> Connection {
+    Connection::new(&Target { url: parse_target(url).unwrap(), key: None }, Clock::start()).unwrap()
+}
+
+/// What comes of a request to such a server, as a line.
+async fn outcome(name: &str, said: &str, then: Then) -> String {
+    let (url, serving) = server(said, then, 1);
+    let mut connection = connection(&url);
+    let outcome = asked(&mut connection).await;
+    // An unread answer must not keep the server writing.
+    drop(connection);
+    let sent = tokio::task::spawn_blocking(|| serving.join().unwrap()).await.unwrap();
+    assert!(sent < MOST_SENT, "{name}: {sent} bytes were taken");
+    let kept = outcome.text.map_or(0, |text| text.content.len() + text.reasoning.len());
+    match outcome.trace.end {
+        RequestEnd::Failed(failure) => {
+            format!("{name}: {}: {} (text of {kept} bytes)", failure.kind.label(), failure.text)
+        }
+        end => format!("{name}: {end:?} (text of {kept} bytes)"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_hostile_server_sends_ends_in_bounds_and_in_words() {
+    const STREAM: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    const TOKEN: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"aye\"}}]}\n\n";
+    const JSON: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
+    let begun = format!("{STREAM}{TOKEN}data: {{\"choices\":[{{\"delta\":{{\"content\":\"");
+    let deep = format!("{STREAM}data: {}\n\n{TOKEN}", "[".repeat(100_000));
+    let zipped = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\n\r\n";
+    let cases = [
+        ("an event without an end", begun.as_str(), Then::Repeats("AAAAAAAAAAAAAAAA")),
+        ("lines that are no field", STREAM, Then::Repeats("<p>no event at all\n")),
+        ("a document without an end", JSON, Then::Repeats("[[[[[[[[")),
+        ("an error without an end", "HTTP/1.1 500 Oh\r\n\r\n", Then::Repeats("no ")),
+        ("a header without an end", "HTTP/1.1 200 OK\r\nx: ", Then::Repeats("y")),
+        ("headers without an end", "HTTP/1.1 200 OK\r\n", Then::Repeats("x: y\r\n")),
+        ("answers before the answer", "", Then::Repeats("HTTP/1.1 103 Early Hints\r\n\r\n")),
+        (
+            "a chunk's length without an end",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n",
+            Then::Repeats("0"),
+        ),
+        (
+            "a chunk's extras without an end",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5;a=",
+            Then::Repeats("b"),
+        ),
+        ("a compressed bomb", zipped, Then::Repeats("\0")),
+        ("deep JSON", &deep, Then::HalfCloses),
+        ("a length below zero", "HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n", Then::HalfCloses),
+        (
+            "a length that never comes",
+            "HTTP/1.1 200 OK\r\ncontent-length: 18446744073709551615\r\n\r\n",
+            Then::HalfCloses,
+        ),
+        ("half closed after the head", STREAM, Then::HalfCloses),
+        ("half closed in an event", &begun, Then::HalfCloses),
+        ("half closed before the head", "HTTP/1.1 200", Then::HalfCloses),
+    ];
+    let mut lines = Vec::new();
+    for (name, said, then) in cases {
+        lines.push(outcome(name, said, then).await);
+    }
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    an event without an end: broken protocol: over 67108864 bytes came without an event's end: the stream was given up (text of 3 bytes)
+    lines that are no field: broken protocol: over 67108864 bytes came without an event's end: the stream was given up (text of 0 bytes)
+    a document without an end: broken protocol: a document of over 67108864 bytes came: it was given up (text of 0 bytes)
+    an error without an end: server error: no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no  (text of 0 bytes)
+    a header without an end: broken protocol: the answer's head is longer than 65536 bytes (text of 0 bytes)
+    headers without an end: broken protocol: what came is no http answer: too many headers (text of 0 bytes)
+    answers before the answer: broken protocol: over 65536 bytes announced an answer, and none came (text of 0 bytes)
+    a chunk's length without an end: broken protocol: a chunk's size can't be read (text of 0 bytes)
+    a chunk's extras without an end: broken protocol: endless chunk extensions or trailers came (text of 0 bytes)
+    a compressed bomb: unreadable encoding: the answer is encoded as gzip although only identity was accepted (text of 0 bytes)
+    deep JSON: stream cut short: the stream ended after 1 events with text, without a finish reason or [DONE] (text of 3 bytes)
+    a length below zero: broken protocol: the answer's content-length "-1" is no number (text of 0 bytes)
+    a length that never comes: stream cut short: the connection was closed in the middle of the answer (text of 0 bytes)
+    half closed after the head: stream cut short: the stream ended after 0 events with text, without a finish reason or [DONE] (text of 0 bytes)
+    half closed in an event: stream cut short: the stream ended after 1 events with text, without a finish reason or [DONE] (text of 3 bytes)
+    half closed before the head: connection reset: the connection was closed within the answer's head (text of 0 bytes)
+    "#);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_storm_of_resets_is_that_many_failures() {
+    const STORM: usize = 50;
+    // A connection that broke before a word came back is tried once more.
+    let (url, serving) = server("", Then::Resets, 2 * STORM);
+    let mut connection = connection(&url);
+    for _ in 0..STORM {
+        let RequestEnd::Failed(failure) = asked(&mut connection).await.trace.end else { panic!("nobody answered") };
+        assert_eq!(failure.kind, FailureKind::ConnectionReset, "{}", failure.text);
+    }
+    // Whoever is left to be served.
+    while !serving.is_finished() {
+        drop(TcpStream::connect(url.trim_start_matches("http://")));
+    }
+    serving.join().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_drip_is_cut_as_soon_as_somebody_wants_the_end() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    // A comment, a byte at a time: signs of life for ever, and never a token.
+    let serving = std::thread::spawn(move || {
+        let (mut io, _) = listener.accept().unwrap();
+        io.set_nodelay(true).unwrap();
+        io.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n:").unwrap();
+        let mut dripped = 0;
+        while io.write_all(b" ").is_ok() {
+            dripped += 1;
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        dripped
+    });
+    let mut connection = connection(&url);
+    let cut = CancellationToken::new();
+    let cutting = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        cut.cancel();
+    };
+    let counters = SlotCounters::default();
+    let (outcome, ()) = tokio::join!(connection.stream(ask(), &counters, &cut), cutting);
+    assert_eq!(outcome.trace.end, RequestEnd::Cut);
+    drop(connection);
+    assert!(serving.join().unwrap() > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_without_an_end_is_given_up() {
+    let (url, serving) = server("HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n", Then::Repeats("vllm:a 1\n"), 1);
+    let http = Http::new(&Target { url: parse_target(&url).unwrap(), key: None }).unwrap();
+    let error = http.get("/metrics").await.unwrap_err().to_string();
+    drop(http);
+    assert!(serving.join().unwrap() < MOST_SENT);
+    insta::assert_snapshot!(error.replace(&url, "URL"), @"URL/metrics answered with more than 8 MiB: check that it is the address of a model server");
+}
