@@ -146,7 +146,7 @@ impl Reanalysis {
         {
             let cell = *cell;
             **result = now.clone();
-            if let RawKept::Lost(reason) = store.append_cell(new, envelope, raw).await? {
+            if let RawKept::Lost(reason) = store.append_cell(new, envelope, raw.into()).await? {
                 tracing::warn!("the raw arrivals of {cell} could not be copied: {reason}");
             }
             return Ok(());

@@ -3,7 +3,7 @@
 use crate::{
     api::{Headline, RunSummary, engine_line},
     event::Origin,
-    finding::{Finding, Severity},
+    finding::Severity,
     format,
     gpu::GpuMemory,
     host::{machine_facts, process_facts},
@@ -286,8 +286,7 @@ pub fn summary(state: &RunState) -> RunSummary {
     let (cells_done, cells) = state.progress();
     let flagged = |cell: &&Cell| match &cell.state {
         CellState::Finished { result } => {
-            let warns = |finding: &Finding| finding.severity == Severity::Warning;
-            result.status != CellStatus::Valid || result.findings.iter().any(warns)
+            result.status != CellStatus::Valid || result.findings.iter().any(|it| it.severity == Severity::Warning)
         }
         _ => false,
     };
@@ -309,6 +308,7 @@ pub fn summary(state: &RunState) -> RunSummary {
         engine_name: state.facts.as_ref().and_then(|facts| facts.engine.engine.clone()),
         target: (state.origin == Some(Origin::Measured)).then(|| state.plan.target().as_str().to_owned()),
         labels: Labels::default(),
+        unstored: None,
     }
 }
 

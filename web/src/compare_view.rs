@@ -117,6 +117,9 @@ impl Order {
     }
 }
 
+/// As many runs can be shown beside the two that are compared.
+pub const MOST_OTHERS: usize = 4;
+
 /// What the page shows. Names that are unknown fall back to the default, so an old link still opens.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompareView {
@@ -124,6 +127,8 @@ pub struct CompareView {
     pub a: String,
     /// Id of what is judged.
     pub b: String,
+    /// Ids of further runs, shown beside them.
+    pub others: Vec<String>,
     /// The number that is compared.
     pub metric: Ranked,
     /// The verdicts that are shown; none chosen shows all.
@@ -144,9 +149,17 @@ impl CompareView {
             get("v").map(|text| text.split(',').filter_map(verdict).collect()).unwrap_or_default();
         shown.sort();
         shown.dedup();
+        let (a, b) = (get("a").unwrap_or_default(), get("b").unwrap_or_default());
+        let mut others: Vec<String> = Vec::new();
+        for id in get("c").unwrap_or_default().split(',').filter(|id| !id.is_empty() && *id != a && *id != b) {
+            if others.len() < MOST_OTHERS && others.iter().all(|other| other != id) {
+                others.push(id.to_owned());
+            }
+        }
         Self {
-            a: get("a").unwrap_or_default(),
-            b: get("b").unwrap_or_default(),
+            a,
+            b,
+            others,
             metric: get("m").and_then(|key| key.parse().ok()).unwrap_or_else(Ranked::total_speed),
             shown,
             order: get("sort").and_then(|text| Order::read(&text)).unwrap_or_default(),
@@ -164,6 +177,7 @@ impl CompareView {
         let own = [
             ("a", told(&self.a)),
             ("b", told(&self.b)),
+            ("c", told(&self.others.join(","))),
             ("m", metric),
             ("v", shown),
             ("sort", (self.order != Order::default()).then(|| self.order.text())),
@@ -239,8 +253,10 @@ mod tests {
         let check = |query: &str| assert_eq!(read(query).query(), query);
         check("");
         check("?a=one");
+        check("?a=one&b=two&c=three,four");
         check("?a=one&b=two&m=ttft&v=faster,slower&sort=-change&context=8K&level=16");
         assert_eq!(read("?a=x&m=nonsense&v=best,faster&sort=size&context=-1").query(), "?a=x&v=faster");
+        assert_eq!(read("?a=x&b=y&c=x,,z,z,y,1,2,3,4").query(), "?a=x&b=y&c=z,1,2,3");
         assert_eq!(address("one", "two"), "/compare?a=one&b=two");
         assert_eq!(address("one", ""), "/compare?a=one");
     }

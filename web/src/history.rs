@@ -3,6 +3,8 @@
 use leptos::prelude::*;
 use leptos_router::{NavigateOptions, hooks::use_navigate};
 
+use crate::base::at;
+
 /// Keeps the query of the page at `path` as `state` says, and `state` as the address says when that changes by itself,
 /// as when going back. `addressed` is the state that the address tells, `query` writes one.
 pub fn keep<T>(path: &'static str, state: RwSignal<T>, addressed: Memo<T>, query: fn(&T) -> String)
@@ -28,8 +30,10 @@ pub fn keep_at<T>(
         let text = state.with(query);
         if text != query(&addressed.get_untracked()) {
             written.update_value(|written| written.push(text.clone()));
-            let options = NavigateOptions { replace: true, scroll: false, ..NavigateOptions::default() };
-            navigate(&address(&text), options);
+            // Resolved by the router, the agent's root would lose the slash at its end, and with it its route.
+            let options =
+                NavigateOptions { resolve: false, replace: true, scroll: false, ..NavigateOptions::default() };
+            navigate(&at(&address(&text)), options);
         }
     });
     Effect::new(move |_| {

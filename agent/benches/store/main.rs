@@ -79,7 +79,7 @@ async fn store_run(path: &Path, run: &RunId) -> Outcome<Vec<Figure>> {
         took.packing += begun.elapsed();
         took.packed += bytes.len();
         let begun = Instant::now();
-        if let RawKept::Lost(error) = store.append_cell(run, next(event), bytes).await? {
+        if let RawKept::Lost(error) = store.append_cell(run, next(event), bytes.into()).await? {
             return Err(error.into());
         }
         took.storing += begun.elapsed();

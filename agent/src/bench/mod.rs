@@ -266,6 +266,7 @@ impl Bench {
         let rounds = if self.plan.order() == CellOrder::Interleaved { repeats.most() } else { 1 };
         for round in 0..rounds {
             for (number, cell) in (1..).zip(self.plan.round(round)) {
+                self.teller.room().await?;
                 self.may_go_on().await?;
                 let place = Place { round, number, repeat: 0 };
                 match cell.phase {

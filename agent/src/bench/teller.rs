@@ -28,6 +28,12 @@ pub(super) struct Teller {
 }
 
 impl Teller {
+    /// Until the facts of a whole cell have room: no cell waits in its middle for a store that takes nothing for a while.
+    pub(super) async fn room(&self) -> Result<(), Halt> {
+        let half = self.facts.max_capacity() / 2;
+        self.facts.reserve_many(half).await.map(drop).map_err(|_closed| Halt::Unheard)
+    }
+
     pub(super) async fn tell(&self, event: RunEvent) -> Result<(), Halt> {
         self.tell_at(self.clock.now(), event).await
     }

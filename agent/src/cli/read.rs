@@ -59,7 +59,7 @@ pub(super) async fn list(args: RunsArgs, terminal: &mut Terminal) -> Result<Exit
 }
 
 /// One run in one line, its id first.
-fn line(run: &RunSummary) -> String {
+pub(super) fn line(run: &RunSummary) -> String {
     let status = run.status.word();
     let simulated = if matches!(run.origin, Some(Origin::Simulated { .. })) { "simulated: " } else { "" };
     let best = match run.headline.best_total_tok_s {

@@ -6,10 +6,13 @@
 mod presence;
 mod subscription;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use speedmatrix_shared::{
-    event::{Envelope, RunEvent},
+    event::{Envelope, RunEvent, RunOutcome},
     gauge::Gauge,
     id::RunId,
     state::{ApplyError, CellState, RunState, RunStatus},
@@ -28,6 +31,9 @@ use crate::{
 /// Events that a listener may be behind before it gets a new snapshot instead.
 const EVENTS_KEPT: usize = 256;
 
+/// Between two attempts to store an event.
+const RETRY_PAUSE: Duration = Duration::from_secs(2);
+
 /// A running run, for all who listen.
 #[derive(Debug)]
 pub struct Hub {
@@ -36,6 +42,7 @@ pub struct Hub {
     state: Mutex<RunState>,
     events: broadcast::Sender<Arc<Envelope>>,
     gauge: watch::Sender<Option<Gauge>>,
+    outage: watch::Sender<Outage>,
 }
 
 impl Hub {
@@ -46,6 +53,7 @@ impl Hub {
             state: Mutex::new(state),
             events: broadcast::Sender::new(EVENTS_KEPT),
             gauge: watch::Sender::new(None),
+            outage: watch::Sender::default(),
         })
     }
 
@@ -67,6 +75,16 @@ impl Hub {
     /// How many of its cells are being measured.
     pub fn running_cells(&self) -> usize {
         self.lock().cells.iter().filter(|cell| matches!(cell.state, CellState::Running { .. })).count()
+    }
+
+    /// Notes how measuring ended, which is told when all before it is stored.
+    pub fn measured(&self, outcome: RunOutcome) {
+        self.outage.send_modify(|outage| outage.outcome = Some(outcome));
+    }
+
+    /// What is known of the run and not stored.
+    pub fn outage(&self) -> Outage {
+        self.outage.borrow().clone()
     }
 
     /// Where the latest gauge is put.
@@ -106,6 +124,30 @@ pub enum TellError {
     Order(#[from] ApplyError),
 }
 
+/// What is known of a run while the store takes nothing.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Outage {
+    /// Why the next event is not stored yet; `None`: the store takes what comes.
+    pub reason: Option<&'static str>,
+    /// How measuring ended, if it has.
+    pub outcome: Option<RunOutcome>,
+}
+
+impl Outage {
+    /// What is so and what to do, in sentences; `None` where nothing waits.
+    pub fn words(&self) -> Option<String> {
+        let reason = self.reason?;
+        let what = match self.outcome {
+            None => "What was measured last is not stored yet",
+            Some(_) => "Measuring is over, and not all of it is stored yet",
+        };
+        let pause = RETRY_PAUSE.as_secs();
+        Some(format!(
+            "{what}: {reason}. Until then it is kept in the agent's memory and tried again every {pause} seconds"
+        ))
+    }
+}
+
 /// The one who adds a run's events. There is one per run, so numbers have no gaps.
 #[derive(Debug)]
 pub struct Teller {
@@ -138,21 +180,51 @@ impl Teller {
         &self.hub
     }
 
-    /// Numbers, stores, folds and tells an event.
+    /// Numbers, stores, folds and tells an event. Where the store fails for a reason that may pass, it is tried again until
+    /// it is stored: who tells waits.
     pub async fn tell(&mut self, at: Nanos, event: RunEvent) -> Result<(), TellError> {
         let envelope = Envelope { seq: self.next_seq, at, event };
-        self.store.append(&self.hub.id, envelope.clone()).await?;
-        self.next_seq += 1;
-        Ok(self.hub.tell(envelope)?)
+        while let Err(error) = self.store.append(&self.hub.id, envelope.clone()).await {
+            self.outlast(error).await?;
+        }
+        self.stored(envelope)
     }
 
     /// As [`Teller::tell`], for a finished cell with what its result was computed from, packed.
     pub async fn tell_cell(&mut self, at: Nanos, event: RunEvent, raw: Vec<u8>) -> Result<RawKept, TellError> {
         let envelope = Envelope { seq: self.next_seq, at, event };
-        let kept = self.store.append_cell(&self.hub.id, envelope.clone(), raw).await?;
+        let raw: Arc<[u8]> = raw.into();
+        let kept = loop {
+            match self.store.append_cell(&self.hub.id, envelope.clone(), Arc::clone(&raw)).await {
+                Ok(kept) => break kept,
+                Err(error) => self.outlast(error).await?,
+            }
+        };
+        self.stored(envelope)?;
+        Ok(kept)
+    }
+
+    fn stored(&mut self, envelope: Envelope) -> Result<(), TellError> {
         self.next_seq += 1;
         self.hub.tell(envelope)?;
-        Ok(kept)
+        if self.hub.outage.send_if_modified(|outage| outage.reason.take().is_some()) {
+            tracing::warn!("run {} is stored again", self.hub.id);
+        }
+        Ok(())
+    }
+
+    /// Waits a moment if the same work can be tried again.
+    async fn outlast(&self, error: StoreError) -> Result<(), StoreError> {
+        if !error.may_pass() {
+            return Err(error);
+        }
+        let reason = Some(error.plain());
+        if self.hub.outage.send_if_modified(|outage| std::mem::replace(&mut outage.reason, reason) != reason) {
+            let pause = RETRY_PAUSE.as_secs();
+            tracing::error!("run {} is kept in memory and tried again every {pause} seconds: {error}", self.hub.id);
+        }
+        tokio::time::sleep(RETRY_PAUSE).await;
+        Ok(())
     }
 
     /// Now, on the run's clock.

@@ -17,7 +17,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{Hub, Presence, Watching};
+use super::{Hub, Outage, Presence, Watching};
 
 /// Gauges come at most this often (10 Hz); the latest wins.
 const GAUGE_PAUSE: Duration = Duration::from_millis(100);
@@ -41,7 +41,12 @@ pub struct Subscription {
 #[derive(Debug)]
 enum Feed {
     /// Events still come.
-    Live { hub: Arc<Hub>, events: broadcast::Receiver<Arc<Envelope>>, gauge: watch::Receiver<Option<Gauge>> },
+    Live {
+        hub: Arc<Hub>,
+        events: broadcast::Receiver<Arc<Envelope>>,
+        gauge: watch::Receiver<Option<Gauge>>,
+        outage: watch::Receiver<Outage>,
+    },
     /// It is over; its clock stands.
     Still { at: Nanos },
 }
@@ -57,9 +62,9 @@ impl Subscription {
     /// Listens to a running run.
     pub fn live(hub: Arc<Hub>, presence: &Arc<Presence>) -> Self {
         let (state, events) = hub.join();
-        let gauge = hub.gauge.subscribe();
+        let (gauge, outage) = (hub.gauge.subscribe(), hub.outage.subscribe());
         let watching = presence.join(&hub.id);
-        let feed = Feed::Live { hub, events, gauge };
+        let feed = Feed::Live { hub, events, gauge, outage };
         Self::with(
             if state.status == RunStatus::Running { feed } else { Feed::Still { at: state.at } },
             state,
@@ -134,9 +139,15 @@ impl Subscription {
                 () = changed => {}
             }
         };
-        let Feed::Live { events, gauge, .. } = feed else {
+        let Feed::Live { events, gauge, outage, .. } = feed else {
             presence.await;
             return Heard::Presence;
+        };
+        let outage = async {
+            sleep_until(presence_not_before).await;
+            if outage.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
         };
         let gauge = async {
             sleep_until(gauge_not_before).await;
@@ -148,6 +159,7 @@ impl Subscription {
             biased;
             event = events.recv() => Heard::Event(event),
             () = presence => Heard::Presence,
+            () = outage => Heard::Presence,
             () = gauge => Heard::Gauge,
         }
     }
@@ -180,7 +192,11 @@ impl Subscription {
         let now = Instant::now();
         self.presence_not_before = now + PRESENCE_PAUSE;
         self.presence_due = now + PRESENCE_PERIOD;
-        ServerMessage::Presence { watching: self.watching.count(), now_ns: self.now().0 }
+        let unstored = match &mut self.feed {
+            Feed::Live { outage, .. } => outage.borrow_and_update().words(),
+            Feed::Still { .. } => None,
+        };
+        ServerMessage::Presence { watching: self.watching.count(), now_ns: self.now().0, unstored }
     }
 
     fn now(&self) -> Nanos {

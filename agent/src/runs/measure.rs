@@ -34,8 +34,9 @@ use crate::{
 
 /// Folder of people's own texts, beside the store's file.
 const CORPORA: &str = "corpora";
-/// Facts that the measuring side may be ahead of the store.
-const WAITING_FACTS: usize = 256;
+/// Facts that the measuring side may be ahead of the store. While the store takes nothing, a cell starts only where half of
+/// these places are free: memory holds some ten cells with their raw arrivals, and then the run waits.
+const WAITING_FACTS: usize = 64;
 /// Threads of the measuring runtime at most: 1,024 streams need no more.
 const MAX_WORKERS: usize = 8;
 /// How long the measuring runtime may take to let go of its sockets.
@@ -101,13 +102,21 @@ pub(super) async fn corpus(runs: &Runs, plan: &RunPlan) -> Result<Option<Corpus>
     read.map_err(|_the_runtime_ends| StartError::Stopping)?.map(Some).map_err(StartError::Corpus)
 }
 
-/// Stores and tells every fact, and at last how the run ended.
+/// Stores and tells every fact, and at last how the run ended. Where the store fails for a while, this waits; for good, the
+/// run ends.
 async fn tell_all(
     mut teller: Teller,
     mut facts: mpsc::Receiver<Fact>,
     outcome: oneshot::Receiver<RunOutcome>,
     stop: CancellationToken,
 ) {
+    let hub = Arc::clone(teller.hub());
+    let outcome = tokio::spawn(async move {
+        let gone = |_| RunOutcome::Failed { reason: "the measuring thread ended without a word".into() };
+        let outcome = outcome.await.unwrap_or_else(gone);
+        hub.measured(outcome.clone());
+        outcome
+    });
     let mut untold: Option<TellError> = None;
     while let Some(fact) = facts.recv().await {
         // A fact that can't be stored is not told, so there is nothing to measure on for.
@@ -122,7 +131,7 @@ async fn tell_all(
     let outcome = match (untold, outcome.await) {
         (Some(error), _) => RunOutcome::Failed { reason: error.to_string() },
         (None, Ok(outcome)) => outcome,
-        (None, Err(_)) => RunOutcome::Failed { reason: "the measuring thread ended without a word".into() },
+        (None, Err(panic)) => RunOutcome::Failed { reason: panic.to_string() },
     };
     let at = teller.now();
     if let Err(error) = teller.tell(at, RunEvent::RunFinished { outcome }).await {

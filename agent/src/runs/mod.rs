@@ -1,5 +1,6 @@
 //! Where measuring and telling meet: starts runs, stops them, and gives each listener its feed.
 
+mod error;
 mod labels;
 mod measure;
 mod pair;
@@ -15,7 +16,7 @@ use speedmatrix_shared::{
     api::RunSummary,
     event::Origin,
     id::{CellId, RunId},
-    plan::{PlanDraft, PlanErrors, RunPlan},
+    plan::{PlanDraft, RunPlan},
     state::{Cell, CellState, RunState, RunStatus},
     steer::Steer,
     units::Nanos,
@@ -31,70 +32,17 @@ use crate::{
     },
     clock::Clock,
     host::{self, Described},
-    hub::{Follower, Hub, Presence, Subscription, TellError},
-    prompt::corpus::CorpusError,
+    hub::{Follower, Hub, Presence, Subscription},
     secret::Secret,
     store::{Store, StoreError, Which},
 };
+pub use error::{StartError, StopError};
 pub use pair::Opponent;
 
 /// How long a stop may take until the agent ends without it; the run's record then says that it was interrupted.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 /// How often a run that another process measures is looked up in the store.
 const FOLLOW_PERIOD: Duration = Duration::from_millis(500);
-
-/// Why a run did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The plan is wrong.
-    #[error(transparent)]
-    Plan(#[from] PlanErrors),
-    /// One run at a time, so that runs do not disturb each other.
-    #[error("{} is being measured and one run at a time keeps the numbers clean: wait for its end or stop it", name(.0.as_ref()))]
-    Busy(Option<RunId>),
-    /// The text of the prompts can't be had.
-    #[error(transparent)]
-    Corpus(CorpusError),
-    /// The target does not answer as a model server does.
-    #[error(transparent)]
-    Target(#[from] ProbeError),
-    /// The run could not be stored.
-    #[error(transparent)]
-    Store(#[from] TellError),
-    /// The run to go on with can't be read.
-    #[error(transparent)]
-    Load(#[from] StoreError),
-    /// There is nothing to go on with.
-    #[error("run {0} can't go on: it is running, or has all its cells, or was not measured here")]
-    NothingOpen(RunId),
-    /// What answers now is not what was measured.
-    #[error("the run can't go on, as the server is another one now: {0}. Start a new run with the same plan")]
-    Changed(String),
-    /// The agent is about to end.
-    #[error("the agent is stopping: start it again first")]
-    Stopping,
-}
-
-fn name(run: Option<&RunId>) -> String {
-    run.map_or_else(|| "another run".into(), |run| format!("run {run}"))
-}
-
-/// Why a run was not stopped or steered.
-#[derive(Debug, thiserror::Error)]
-pub enum StopError {
-    /// It is over.
-    #[error("run {0} is over already")]
-    Over(RunId),
-    /// Another process measures it.
-    #[error("run {0} is measured by another process: stop it there, with Ctrl-C in its terminal")]
-    Elsewhere(RunId),
-    /// The cell is not waiting and not being measured.
-    #[error("{0} is neither planned nor running: there is nothing to leave out")]
-    NotOpen(CellId),
-    /// It is not in the store.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
 
 /// All runs of this agent.
 #[derive(Debug)]
@@ -214,7 +162,7 @@ impl Runs {
         match &*slot {
             Slot::Free => *slot = Slot::Starting,
             Slot::Starting => return Err(StartError::Busy(None)),
-            Slot::Taken(active) => return Err(StartError::Busy(active.first().map(|run| run.hub.id().clone()))),
+            Slot::Taken(active) => return Err(taken(active)),
             Slot::Closed => return Err(StartError::Stopping),
         }
         Ok(Reserved(Arc::clone(self)))
@@ -276,8 +224,13 @@ impl Runs {
         }
         for active in all {
             let run = active.hub.id().clone();
+            let hub = Arc::clone(&active.hub);
             if tokio::time::timeout(STOP_LIMIT, active.end()).await.is_err() {
-                tracing::warn!("run {run} did not stop in time");
+                if let Some(reason) = hub.outage().reason {
+                    tracing::error!("what run {run} did not store yet is lost: {reason}");
+                } else {
+                    tracing::warn!("run {run} did not stop in time");
+                }
             }
         }
         *self.slot() = Slot::Closed;
@@ -301,9 +254,23 @@ impl Runs {
         self.presence.total()
     }
 
-    /// All stored runs: running ones first, then newest first.
+    /// All stored runs: running ones first, then newest first. Of one that waits for the store, what is known.
     pub async fn list(&self) -> Result<Vec<RunSummary>, StoreError> {
-        self.store.list().await
+        let mut lines = self.store.list().await?;
+        let waiting = match &*self.slot() {
+            Slot::Taken(active) => active.clone(),
+            _ => Vec::new(),
+        };
+        for active in waiting {
+            let outage = active.hub.outage();
+            let line = lines.iter_mut().find(|line| line.id == *active.hub.id());
+            let (Some(words), Some(line)) = (outage.words(), line) else { continue };
+            line.unstored = Some(words);
+            if let Some(outcome) = outage.outcome {
+                line.status = RunStatus::Ended { outcome };
+            }
+        }
+        Ok(lines)
     }
 
     /// A run as it is now.
@@ -360,6 +327,18 @@ impl Runs {
 
     fn slot(&self) -> MutexGuard<'_, Slot> {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why nothing starts while these have the place.
+fn taken(active: &[Active]) -> StartError {
+    let waiting = active.iter().find_map(|active| {
+        let outage = active.hub.outage();
+        outage.outcome.and(outage.reason).map(|reason| (active.hub.id().clone(), reason))
+    });
+    match waiting {
+        Some((run, reason)) => StartError::Unstored { run, reason },
+        None => StartError::Busy(active.first().map(|run| run.hub.id().clone())),
     }
 }
 

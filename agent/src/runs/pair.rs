@@ -61,7 +61,7 @@ impl Runs {
             let (plan, target, facts) = other;
             let mut b = match measure::begin(&runs, &reserved, plan, target, facts).await {
                 Ok(begun) => begun,
-                Err(error) => return Err(given_up(a, error).await),
+                Err(error) => return Err(given_up(a, error)),
             };
             let ids = [a.job.run.clone(), b.job.run.clone()];
             [a.job.seat, b.job.seat] = Seat::pair();
@@ -85,12 +85,15 @@ async fn described(plan: RunPlan, key: Option<Secret>) -> Result<(RunPlan, Targe
 }
 
 /// Ends the run that has begun when the other one can't.
-async fn given_up(Begun { mut teller, .. }: Begun, error: StartError) -> StartError {
+fn given_up(Begun { mut teller, .. }: Begun, error: StartError) -> StartError {
     let reason = format!("the other run of the pair did not begin: {error}");
-    let at = teller.now();
-    if let Err(error) = teller.tell(at, RunEvent::RunFinished { outcome: RunOutcome::Failed { reason } }).await {
-        tracing::error!("the end of the run could not be stored: {error}");
-    }
+    // A store that takes nothing is waited for; who asked is not kept.
+    tokio::spawn(async move {
+        let at = teller.now();
+        if let Err(error) = teller.tell(at, RunEvent::RunFinished { outcome: RunOutcome::Failed { reason } }).await {
+            tracing::error!("the end of the run could not be stored: {error}");
+        }
+    });
     error
 }
 

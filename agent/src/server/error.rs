@@ -81,7 +81,7 @@ impl From<StartError> for Refusal {
                 let fields = vec![FieldError { field: Field::Corpus, message: wrong.to_string() }];
                 return Self { fields, ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "plan_invalid", error) };
             }
-            StartError::Busy(_) => (StatusCode::CONFLICT, "busy"),
+            StartError::Busy(_) | StartError::Unstored { .. } => (StatusCode::CONFLICT, "busy"),
             StartError::Target(_) => (StatusCode::BAD_GATEWAY, "target_unreachable"),
             StartError::Load(StoreError::NoSuchRun(_)) => (StatusCode::NOT_FOUND, "not_found"),
             StartError::Store(_) | StartError::Load(_) => (StatusCode::INTERNAL_SERVER_ERROR, "store_failed"),
@@ -124,9 +124,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
 }
 
 /// Whether a body was given up because it came too slowly.
-pub(super) fn is_too_slow(error: &dyn std::error::Error) -> bool {
+pub(super) fn is_too_slow(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut causes = std::iter::successors(Some(error), |error| error.source());
-    causes.any(|cause| cause.is::<TooSlow>())
+    causes.any(<dyn std::error::Error>::is::<TooSlow>)
 }
 
 /// A body that came too slowly.

@@ -7,7 +7,7 @@ use axum::{extract::State, http::StatusCode};
 use tokio::sync::Mutex;
 
 use super::{AppState, error::Refusal};
-use crate::store::{Store, StoreError};
+use crate::store::Store;
 
 /// How long the store may take to answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
@@ -31,7 +31,7 @@ impl Readiness {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => {
                 tracing::warn!("not ready: {error}");
-                Err(reason(&error))
+                Err(error.plain())
             }
             Err(_) => {
                 Err("the store did not answer within two seconds: look for programs that hold it, or a slow disk")
@@ -39,18 +39,6 @@ impl Readiness {
         };
         *latest = Some((Instant::now(), answer));
         answer
-    }
-}
-
-/// An error in words that tell nothing of this machine: the log has the rest.
-const fn reason(error: &StoreError) -> &'static str {
-    match error {
-        StoreError::Full { .. } => "the disk that holds the store is full or nearly so: free some space",
-        StoreError::ReadOnly { .. } => "the store can't be written: make it writable for the agent's user",
-        StoreError::Busy { .. } => "other programs keep the store busy: wait for their end or stop them",
-        StoreError::Damaged { .. } => "the store is damaged: `speedmatrix db check` says what to do",
-        StoreError::Gone { .. } => "the store is closed: start the agent again",
-        _ => "the store did not do its work: the agent's log says why, and `speedmatrix db check` looks for damage",
     }
 }
 

@@ -86,7 +86,13 @@ impl Database {
         database.end_dead_runs()?;
         if access == Access::Serve {
             // Nobody is left who could take these deletions back.
-            database.remove_deleted(u64::MAX)?;
+            match database.remove_deleted(u64::MAX) {
+                // What was deleted stays hidden, and goes at the next start.
+                Err(error) if error.may_pass() => tracing::warn!("deleted runs could not be removed: {error}"),
+                removed => {
+                    removed?;
+                }
+            }
         }
         Ok(database)
     }
@@ -136,19 +142,24 @@ impl Database {
                 next
             }
         };
-        let kept = match self.counts.note(write(&mut self.connection, &next, entry)) {
+        let kept = match self.write(&next, entry) {
             Ok(()) => RawKept::Kept,
-            // The fact weighs more than what it was computed from: perhaps there is room for the fact alone.
-            Err(error) if entry.raw.is_some() => {
-                let alone = Entry { raw: None, ..entry };
+            // What may be tried again later is tried whole. Else the fact weighs more than what it was computed from.
+            Err(error) if entry.raw.is_some() && !error.may_pass() => {
                 self.counts.retried.inc();
-                let written = self.counts.note(write(&mut self.connection, &next, alone));
-                written.map_err(|e| explain(&self.path, e))?;
-                RawKept::Lost(explain(&self.path, error))
+                self.write(&next, Entry { raw: None, ..entry })?;
+                RawKept::Lost(error)
             }
-            Err(error) => return Err(explain(&self.path, error)),
+            Err(error) => return Err(error),
         };
         Ok((next, kept))
+    }
+
+    fn write(&mut self, state: &RunState, entry: Entry<'_>) -> Result<(), StoreError> {
+        self.change(|change| {
+            write_run(change, state)?;
+            write_event(change, &state.id, entry)
+        })
     }
 
     /// The state of a run that is in the file.
@@ -226,10 +237,12 @@ impl Database {
         rows.into_iter().map(|row| envelope(run, row)).collect()
     }
 
-    /// Ends the runs whose process is gone; only the agent that serves the store may say so.
-    pub(super) fn end_dead_runs(&mut self) -> Result<(), StoreError> {
+    /// Ends the runs whose process is gone; only the agent that serves the store may say so. The answer has those whose
+    /// end can't be stored yet, for a reason that may pass.
+    pub(super) fn end_dead_runs(&mut self) -> Result<Vec<(RunId, StoreError)>, StoreError> {
+        let mut unended = Vec::new();
         if self.access != Access::Serve {
-            return Ok(());
+            return Ok(unended);
         }
         let open: Vec<String> = self
             .connection
@@ -254,9 +267,17 @@ impl Database {
             let event = RunEvent::RunFinished { outcome: RunOutcome::Interrupted };
             let envelope = Envelope { seq: state.next_seq, at: state.at, event };
             self.writing.insert(run.clone(), Writing { state, lock });
-            self.append(&run, &envelope)?;
+            if let Err(error) = self.append(&run, &envelope) {
+                // It is tried again the next time.
+                self.writing.remove(&run);
+                if !error.may_pass() {
+                    return Err(error);
+                }
+                tracing::warn!("the end of run {run}, which was interrupted, could not be stored: {error}");
+                unended.push((run, error));
+            }
         }
-        Ok(())
+        Ok(unended)
     }
 }
 
@@ -268,13 +289,6 @@ pub(super) struct Entry<'a> {
     pub(super) json: &'a str,
     /// Beside a finished cell: what its result was computed from.
     pub(super) raw: Option<&'a [u8]>,
-}
-
-fn write(connection: &mut Connection, state: &RunState, entry: Entry<'_>) -> rusqlite::Result<()> {
-    let change = connection.transaction()?;
-    write_run(&change, state)?;
-    write_event(&change, &state.id, entry)?;
-    change.commit()
 }
 
 /// The run's line in the list.

@@ -1,12 +1,17 @@
 //! What can be wrong with the store, each as one sentence that says what to do.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use rusqlite::ErrorCode;
 use speedmatrix_shared::{
     id::{CellId, RunId},
     label::{LabelError, Labels},
 };
+
+use super::upkeep::free_bytes;
 
 /// Why the store did not do what was asked. Nothing was overwritten.
 #[derive(Debug, thiserror::Error)]
@@ -108,7 +113,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The disk is full.
-    #[error("the disk that holds the store {path} is full: free some space, then measure again")]
+    #[error("the disk that holds the store {path} is full: free some space, then try again")]
     Full {
         /// Which file.
         path: PathBuf,
@@ -191,8 +196,44 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    /// Whether it may go away while this program runs, so that the same work can be tried again.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::ReadOnly { .. } | Self::Open { .. } | Self::Busy { .. } | Self::Full { .. } => true,
+            Self::Sqlite { source, .. } => matches!(
+                source.sqlite_error_code(),
+                Some(
+                    ErrorCode::SystemIoFailure
+                        | ErrorCode::OutOfMemory
+                        | ErrorCode::DatabaseLocked
+                        | ErrorCode::FileLockingProtocolFailed
+                )
+            ),
+            _ => false,
+        }
+    }
+
+    /// In words that tell nothing of this machine.
+    pub const fn plain(&self) -> &'static str {
+        match self {
+            Self::Full { .. } => "the disk that holds the store is full or nearly so: free some space",
+            Self::ReadOnly { .. } => "the store can't be written: make it writable for the agent's user",
+            Self::Busy { .. } => "other programs keep the store busy: wait for their end or stop them",
+            Self::Damaged { .. } => "the store is damaged: `speedmatrix db check` says what to do",
+            Self::Gone { .. } => "the store is closed: start the agent again",
+            _ => "the store did not do its work: the agent's log says why, and `speedmatrix db check` looks for damage",
+        }
+    }
+}
+
+/// Room below which what goes wrong on a disk is told as a full one: a page of SQLite's, bytes.
+const NO_ROOM_BYTES: u64 = 4_096;
+
 /// What SQLite says, as one of ours.
-pub(super) fn explain(path: &std::path::Path, source: rusqlite::Error) -> StoreError {
+pub(super) fn explain(path: &Path, source: rusqlite::Error) -> StoreError {
+    // Where not even its index of the log fits, SQLite tells of input and output.
+    let is_full = || free_bytes(path).is_some_and(|free| free < NO_ROOM_BYTES);
     let path = path.to_owned();
     match source.sqlite_error_code() {
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
@@ -200,6 +241,7 @@ pub(super) fn explain(path: &std::path::Path, source: rusqlite::Error) -> StoreE
         }
         Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { path },
         Some(ErrorCode::DiskFull) => StoreError::Full { path },
+        Some(ErrorCode::SystemIoFailure) if is_full() => StoreError::Full { path },
         Some(ErrorCode::DatabaseBusy) => StoreError::Busy { path },
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             StoreError::Open { path, source: io::Error::other(source) }

@@ -81,17 +81,7 @@ impl Database {
         if gone.is_empty() {
             return Ok(0);
         }
-        self.change(|change| {
-            for (run, table) in
-                gone.iter().flat_map(|run| ["raw", "cells", "events", "labels"].map(|table| (run, table)))
-            {
-                change.prepare_cached(&format!("DELETE FROM {table} WHERE run = ?1"))?.execute([run])?;
-            }
-            for run in &gone {
-                change.prepare_cached("DELETE FROM runs WHERE id = ?1")?.execute([run])?;
-            }
-            Ok(())
-        })?;
+        self.change(|change| gone.iter().try_for_each(|run| remove(change, run)))?;
         Ok(gone.len())
     }
 
@@ -125,6 +115,14 @@ impl Database {
 /// Labels as they are stored. What can't be read is as good as none: a name or a tag is no reason to hide a run.
 pub(super) fn read(json: &str) -> Labels {
     serde_json::from_str(json).unwrap_or_default()
+}
+
+/// Removes a run for good.
+pub(super) fn remove(change: &Transaction<'_>, run: &str) -> rusqlite::Result<()> {
+    for table in ["raw", "cells", "events", "labels"] {
+        change.prepare_cached(&format!("DELETE FROM {table} WHERE run = ?1"))?.execute([run])?;
+    }
+    change.prepare_cached("DELETE FROM runs WHERE id = ?1")?.execute([run]).map(drop)
 }
 
 pub(super) fn write(change: &Transaction<'_>, run: &RunId, labels: &Labels) -> rusqlite::Result<()> {

@@ -29,7 +29,7 @@ struct Stored {
 
 impl Database {
     pub(super) fn list(&mut self) -> Result<Vec<RunSummary>, StoreError> {
-        self.end_dead_runs()?;
+        let unended = self.end_dead_runs()?;
         let sql = "SELECT id, started_unix_ms, summary, damage, labels.json FROM runs LEFT JOIN labels ON run = id \
                    WHERE deleted_unix_ms IS NULL ORDER BY ended, started_unix_ms DESC, id DESC";
         let read = |row: &Row<'_>| {
@@ -46,7 +46,14 @@ impl Database {
             .prepare_cached(sql)
             .and_then(|mut statement| statement.query_map([], read)?.collect())
             .map_err(|e| explain(self.path(), e))?;
-        Ok(rows.into_iter().filter_map(|row| self.line(row)).collect())
+        let mut lines: Vec<RunSummary> = rows.into_iter().filter_map(|row| self.line(row)).collect();
+        for (run, error) in unended {
+            if let Some(line) = lines.iter_mut().find(|line| line.id == run) {
+                line.status = RunStatus::Ended { outcome: RunOutcome::Interrupted };
+                line.unstored = Some(format!("That it was interrupted is not stored yet: {}", error.plain()));
+            }
+        }
+        Ok(lines)
     }
 
     /// A line of the list. A summary that can't be read, as one of an older version, is made again from the events.
@@ -99,5 +106,6 @@ fn damaged_line(id: RunId, started_unix_ms: u64, detail: String) -> RunSummary {
         engine_name: None,
         target: None,
         labels: Labels::default(),
+        unstored: None,
     }
 }

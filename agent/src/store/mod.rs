@@ -15,7 +15,10 @@ mod raw;
 mod schema;
 mod upkeep;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use speedmatrix_shared::{
     api::{Pass, RunSummary},
@@ -114,8 +117,8 @@ impl Store {
     }
 
     /// As [`Store::append`], for a finished cell: what its result was computed from, packed, goes to disk together with
-    /// the event. Where only that can't be stored the event still is, and the answer says so.
-    pub async fn append_cell(&self, run: &RunId, envelope: Envelope, raw: Vec<u8>) -> Result<RawKept, StoreError> {
+    /// the event. Where that can never be stored the event still is, and the answer says so.
+    pub async fn append_cell(&self, run: &RunId, envelope: Envelope, raw: Arc<[u8]>) -> Result<RawKept, StoreError> {
         let run = run.clone();
         self.call(move |database| database.append_cell(&run, &envelope, &raw)).await
     }

@@ -15,6 +15,7 @@ use super::printable;
 pub(super) struct Followed {
     state: Option<RunState>,
     said_title: Option<String>,
+    said_unstored: Option<String>,
     said_end: Option<RunOutcome>,
 }
 
@@ -32,7 +33,12 @@ impl Followed {
     /// Folds a message.
     pub(super) fn take(&mut self, message: ServerMessage) -> News {
         match message {
-            ServerMessage::Hello { .. } | ServerMessage::Presence { .. } => News::Nothing,
+            ServerMessage::Hello { .. } => News::Nothing,
+            ServerMessage::Presence { unstored, .. } => {
+                let is_news = unstored != self.said_unstored;
+                self.said_unstored.clone_from(&unstored);
+                unstored.filter(|_| is_news).map_or(News::Nothing, |words| News::Changed { warning: Some(words) })
+            }
             ServerMessage::Gauge { gauge } => match &self.state {
                 Some(state) if state.status == RunStatus::Running => News::Running(running_line(state, &gauge)),
                 _ => News::Nothing,

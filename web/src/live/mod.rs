@@ -30,6 +30,8 @@ pub struct LiveRun {
     pub series: RwSignal<GaugeSeries>,
     /// The cell that was measured last, as far as this page saw it.
     pub latest_done: RwSignal<Option<CellId>>,
+    /// Why what happened last is not stored, and so not shown yet.
+    pub unstored: RwSignal<Option<String>>,
 }
 
 /// What to do after a message.
@@ -63,6 +65,7 @@ impl LiveRun {
             state: RwSignal::new(state),
             gauge: RwSignal::new(None),
             latest_done: RwSignal::new(None),
+            unstored: RwSignal::new(None),
         }
     }
 
@@ -84,7 +87,12 @@ impl LiveRun {
                 self.series.update(|series| series.push(gauge.clone()));
                 self.gauge.set(Some(gauge));
             }
-            ServerMessage::Presence { watching, now_ns } => {
+            ServerMessage::Presence { watching, now_ns, unstored } => {
+                self.unstored.maybe_update(|now| {
+                    let is_news = *now != unstored;
+                    *now = unstored;
+                    is_news
+                });
                 shell.watching.set(Some(watching));
                 self.pass(Nanos(now_ns));
             }

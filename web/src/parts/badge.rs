@@ -77,6 +77,14 @@ pub fn import_badge(note: Option<&ImportNote>) -> Option<impl IntoView + use<>> 
     Some(view! { <span class="badge info" data-testid="imported" title=title>{icon(Icon::Import)}"Imported"</span> })
 }
 
+/// `Not stored yet`, for what is only in the agent's memory; why is told on a closer look.
+pub fn unstored_badge(words: Option<String>) -> Option<impl IntoView + use<>> {
+    let title = words?;
+    Some(
+        view! { <span class="badge warn" data-testid="unstored" title=title>{icon(Icon::Warning)}"Not stored yet"</span> },
+    )
+}
+
 /// How many cells have something to look at.
 pub fn flagged_badge(flagged: usize) -> Option<impl IntoView + use<>> {
     let noun = if flagged == 1 { "cell" } else { "cells" };

@@ -11,7 +11,7 @@ use super::{
     compare::pick::COMPARE_CHOSEN,
     icon::{Icon, icon},
 };
-use crate::{browser, chart::heat::FIRST_CELL, shell::Shell};
+use crate::{base::at, browser, chart::heat::FIRST_CELL, shell::Shell};
 
 /// Id of the dialog.
 const DIALOG: &str = "keys-dialog";
@@ -120,7 +120,8 @@ pub fn Keys() -> impl IntoView {
         event.prevent_default();
         match action {
             Action::Keys => open_keys(),
-            Action::Runs => navigate("/", NavigateOptions::default()),
+            // Resolved by the router, the root would lose the slash at its end, and with it its route.
+            Action::Runs => navigate(&at("/"), NavigateOptions { resolve: false, ..NavigateOptions::default() }),
             Action::NewRun => navigate("/new", NavigateOptions::default()),
             Action::Theme => theme.update(|theme| *theme = theme.switched()),
             Action::Matrix => browser::focus(FIRST_CELL),

@@ -10,7 +10,7 @@ use speedmatrix_shared::{
 };
 
 use super::{
-    badge::{flagged_badge, import_badge, origin_badge, status_badge},
+    badge::{flagged_badge, import_badge, origin_badge, status_badge, unstored_badge},
     compare::pick::PickBox,
     icon::{Icon, icon},
     run_list::RunList,
@@ -87,6 +87,7 @@ fn Pinned(run: OfCard) -> impl IntoView {
 #[component]
 fn Meta(run: OfCard, children: Children) -> impl IntoView {
     let badges = part(run, |run| (run.status.clone(), run.origin, run.flagged, run.labels.imported.clone()));
+    let unstored = part(run, |run| run.unstored.clone());
     let facts = part(run, |run| (run.engine.clone(), run.started_unix_ms, run.elapsed_s));
     view! {
         <p class="meta">
@@ -100,6 +101,7 @@ fn Meta(run: OfCard, children: Children) -> impl IntoView {
                     }
                 })
             }}
+            {move || unstored_badge(unstored.get().flatten())}
             {move || {
                 facts.get().map(|(engine, started, elapsed_s)| {
                     let engine = if engine.is_empty() { "engine not known".to_owned() } else { engine };

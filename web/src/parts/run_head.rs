@@ -63,6 +63,11 @@ pub fn RunHead(
         </div>
         <Outcome run/>
         {move || {
+            run.unstored.get().map(|text| {
+                view! { <div class="simulated" data-testid="unstored"><Notice weight=Weight::Warning text/></div> }
+            })
+        }}
+        {move || {
             simulated_sentence(badges.get().1).map(|text| {
                 view! { <div class="simulated" data-testid="simulated"><Notice weight=Weight::Warning text/></div> }
             })

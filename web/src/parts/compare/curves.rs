@@ -4,13 +4,13 @@ use leptos::prelude::*;
 use speedmatrix_shared::{
     compare::{CellSide, ComparedCell, Comparison},
     format,
-    id::Phase,
+    id::{CellId, Phase},
     plan::Load,
     state::RunState,
     units::{Concurrency, Context},
 };
 
-use super::{Compared, matrix::decode_axes};
+use super::{Compared, matrix::decode_axes, others::Other};
 use crate::{
     chart::{
         cell::with_unit,
@@ -86,16 +86,34 @@ impl Picture {
     }
 }
 
-/// The lines of A and B.
-fn series(comparison: &Comparison, [a, b]: [&RunState; 2], picture: Picture) -> Vec<Series> {
+/// The lines of A, of B and of the further runs. The points of the cell that is read out have a ring.
+fn series(
+    comparison: &Comparison,
+    [a, b]: [&RunState; 2],
+    others: &[Other],
+    (picture, read): (Picture, Option<CellId>),
+) -> Vec<Series> {
     let line = |label: &str, class, state: &RunState, side: fn(&ComparedCell) -> Option<&CellSide>| {
         let cells = comparison.cells.iter().filter(|cell| picture.has(cell));
-        let spots = cells.filter_map(|cell| spot(comparison, state, picture.place(cell), side(cell)?));
+        let spots = cells.filter_map(|cell| {
+            let (mut point, band) = spot(comparison, state, picture.place(cell), side(cell)?)?;
+            point.ringed = read == Some(cell.id);
+            Some((point, band))
+        });
         let (points, bands): (Vec<Point>, Vec<Option<[f64; 2]>>) = spots.unzip();
         Series { curve: Curve { label: label.to_owned(), class, points, filled: false }, bands }
     };
     let lines = [line("A", "ka", a, |cell| cell.a.as_ref()), line("B", "kb", b, |cell| cell.b.as_ref())];
-    lines.into_iter().filter(|line| !line.curve.points.is_empty()).collect()
+    let further = others.iter().map(|other| further(comparison, other, picture));
+    lines.into_iter().chain(further).filter(|line| !line.curve.points.is_empty()).collect()
+}
+
+/// The line of a further run.
+fn further(comparison: &Comparison, other: &Other, picture: Picture) -> Series {
+    let cells = other.cells().filter(|(cell, _)| picture.has(cell));
+    let spots = cells.filter_map(|(cell, side)| spot(comparison, &other.state, picture.place(cell), side));
+    let (points, bands): (Vec<Point>, Vec<Option<[f64; 2]>>) = spots.unzip();
+    Series { curve: Curve { label: other.letter.to_owned(), class: other.class, points, filled: false }, bands }
 }
 
 fn spot(comparison: &Comparison, state: &RunState, x: f64, side: &CellSide) -> Option<(Point, Option<[f64; 2]>)> {
@@ -121,7 +139,7 @@ fn spec(comparison: &Comparison, picture: Picture, room: Room) -> Spec {
     places.sort_by(f64::total_cmp);
     places.dedup();
     Spec {
-        describes: format!("{} of A and B", metric.label),
+        describes: format!("{} of the compared runs", metric.label),
         y_word: metric.label,
         x_word: picture.x_word(),
         x_ticks: places.into_iter().map(|value| Tick { value, text: picture.tick(value) }).collect(),
@@ -139,6 +157,8 @@ fn spec(comparison: &Comparison, picture: Picture, room: Room) -> Spec {
 pub fn CurvesSection(
     /// The runs.
     compared: Compared,
+    /// The further ones.
+    others: Memo<Vec<Other>>,
 ) -> impl IntoView {
     let Compared { view, comparison, .. } = compared;
     let axes = Memo::new(move |_| comparison.with(|it| decode_axes(&it.cells)));
@@ -175,14 +195,14 @@ pub fn CurvesSection(
                     <div class="section-head">
                         <div>
                             <h2 id="curves-title">"Curves"</h2>
-                            <p class="say">"Both runs in one picture; bands are 95 % intervals, where they are known."</p>
+                            <p class="say">"All runs in one picture; bands are 95 % intervals, where they are known. A ring marks the cell that is read out above."</p>
                         </div>
                         <div class="tools">{choices}</div>
                     </div>
                     <div class="overlaid">
-                        <Drawn compared picture=over_level/>
-                        <Drawn compared picture=over_context/>
-                        <Drawn compared picture=prefill/>
+                        <Drawn compared others picture=over_level/>
+                        <Drawn compared others picture=over_context/>
+                        <Drawn compared others picture=prefill/>
                     </div>
                 </section>
             }
@@ -231,14 +251,18 @@ impl Choice {
 
 /// A picture; nothing where there is none.
 #[component]
-fn Drawn(compared: Compared, picture: Signal<Option<Picture>>) -> impl IntoView {
+fn Drawn(compared: Compared, others: Memo<Vec<Other>>, picture: Signal<Option<Picture>>) -> impl IntoView {
     let room = Shell::of_app().room;
     let is_there = Memo::new(move |_| picture.get().is_some());
     let shown = move || picture.get().unwrap_or(Picture::Prefill);
     let lines = Memo::new(move |_| {
         let [a, b] = compared.sides();
         let picture = shown();
-        compared.comparison.with(|it| a.state.with(|a| b.state.with(|b| series(it, [a, b], picture))))
+        let read = compared.read.get();
+        others.with(|others| {
+            let drawn = (picture, read);
+            compared.comparison.with(|it| a.state.with(|a| b.state.with(|b| series(it, [a, b], others, drawn))))
+        })
     });
     let words = Memo::new(move |_| compared.comparison.with(|it| spec(it, shown(), room.get())));
     move || {

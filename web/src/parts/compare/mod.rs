@@ -8,6 +8,7 @@ pub mod head;
 pub mod heat;
 pub mod load;
 pub mod matrix;
+pub mod others;
 pub mod pick;
 pub mod table;
 pub mod verdict;
@@ -15,6 +16,7 @@ pub mod verdict;
 use leptos::prelude::*;
 use speedmatrix_shared::{
     compare::{Comparison, Ranked},
+    id::CellId,
     state::RunState,
     stats::compare::MARGIN,
 };
@@ -32,6 +34,8 @@ pub struct Compared {
     pub view: RwSignal<CompareView>,
     /// What came out. It is made anew only where a run or the number has changed.
     pub comparison: Memo<Comparison>,
+    /// The cell under the pointer or the focus: what shows it elsewhere marks it.
+    pub read: RwSignal<Option<CellId>>,
 }
 
 impl Compared {
@@ -49,7 +53,7 @@ impl Compared {
             }
             compared
         });
-        Self { sides, is_swapped, view, comparison }
+        Self { sides, is_swapped, view, comparison, read: RwSignal::new(None) }
     }
 
     /// A and B.

@@ -1,17 +1,19 @@
 //! What agent and clients say to each other: paths, bodies, and the messages of the live socket.
 
+mod live;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    event::{Envelope, Origin},
-    gauge::Gauge,
+    event::Origin,
     id::RunId,
     label::Labels,
     plan::{FieldError, PlanDraft},
-    state::{RunState, RunStatus},
+    state::RunStatus,
     typed::TypedFacts,
 };
 
+pub use self::live::ServerMessage;
 pub use crate::target::engine_line;
 
 /// Version of the messages below; a client with another one reloads itself.
@@ -250,6 +252,10 @@ pub struct RunSummary {
     /// What people added.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
+    /// Why not all of it is stored yet, in a sentence; `None`: all is. While it says so the status is what is known, not
+    /// what is stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unstored: Option<String>,
 }
 
 impl RunSummary {
@@ -357,41 +363,4 @@ pub struct Imported {
     pub name: String,
     /// Whether this very run was here already; then nothing was stored.
     pub known: bool,
-}
-
-/// What the live socket tells. First `Hello`, then `Snapshot`, then events after it and gauges.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "type")]
-pub enum ServerMessage {
-    /// The first message.
-    Hello {
-        /// [`PROTOCOL`] of the agent.
-        protocol: u32,
-        /// Version of the agent.
-        version: String,
-    },
-    /// All that happened so far.
-    Snapshot {
-        /// The state to go on from.
-        state: Box<RunState>,
-        /// Time on the run's clock at which this was sent, nanoseconds.
-        now_ns: u64,
-    },
-    /// One more fact.
-    Event {
-        /// The fact.
-        envelope: Envelope,
-    },
-    /// The running cell, now; also a sign of life.
-    Gauge {
-        /// The latest values.
-        gauge: Gauge,
-    },
-    /// How many watch; sent at least every 5 seconds, so that silence means a lost connection.
-    Presence {
-        /// Live sockets on this run.
-        watching: u32,
-        /// Time on the run's clock, nanoseconds.
-        now_ns: u64,
-    },
 }

@@ -1,0 +1,169 @@
+//! Further runs beside A and B: their lines in the curves and their values in the table, without verdicts.
+
+use leptos::prelude::*;
+use speedmatrix_shared::{
+    api::RunSummary,
+    compare::{CellSide, ComparedCell, Comparison},
+    id::CellId,
+    state::RunState,
+};
+
+use super::{
+    Compared, choose,
+    load::{self, Load, Runs},
+};
+use crate::{
+    compare_view::{CompareView, MOST_OTHERS},
+    parts::run_card,
+};
+
+/// Letters of the further runs, and the classes of their lines.
+pub const NAMES: [(&str, &str); MOST_OTHERS] = [("C", "kc"), ("D", "kd"), ("E", "ke"), ("F", "kf")];
+
+/// A run beside A and B.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Other {
+    /// Its letter.
+    pub letter: &'static str,
+    /// Class of its line.
+    pub class: &'static str,
+    /// Its name and its cells, matched with those of A.
+    comparison: Comparison,
+    /// As it stands.
+    pub state: RunState,
+}
+
+impl Other {
+    /// What it found in a cell, by the cell's name in A, or in B where only B has it.
+    pub fn side(&self, id: CellId) -> Option<&CellSide> {
+        self.comparison.cells.iter().find(|cell| cell.id == id)?.b.as_ref()
+    }
+
+    /// Its cells, each by its name in A.
+    pub fn cells(&self) -> impl Iterator<Item = (&ComparedCell, &CellSide)> {
+        self.comparison.cells.iter().filter_map(|cell| Some((cell, cell.b.as_ref()?)))
+    }
+}
+
+/// A further run of the address, and how far it has come.
+type Asked = (String, RwSignal<Load>);
+
+/// The further runs of this page.
+#[derive(Debug, Clone, Copy)]
+pub struct Others {
+    asked: Memo<Vec<Asked>>,
+    /// Those that are here.
+    pub here: Memo<Vec<Other>>,
+}
+
+impl Others {
+    /// Asks for each run of the address, and follows those that run.
+    pub fn of(compared: Compared) -> Self {
+        let view = compared.view;
+        let ids = Memo::new(move |_| view.with(|view| view.others.clone()));
+        let asked = Memo::new(move |_| ids.get().into_iter().map(|id| (id.clone(), load::open(&id))).collect());
+        let here = Memo::new(move |_| {
+            let [a, _] = compared.sides();
+            let metric = view.with(|view| view.metric);
+            asked.with(|asked: &Vec<Asked>| {
+                let named = asked.iter().zip(NAMES);
+                let other = |((_, load), (letter, class)): (&Asked, _)| match load.get() {
+                    Load::Here(run) => Some(run.state.with(|state| Other {
+                        letter,
+                        class,
+                        comparison: a.state.with(|a| super::compare(a, state, metric)),
+                        state: state.clone(),
+                    })),
+                    _ => None,
+                };
+                named.filter_map(other).collect()
+            })
+        });
+        Self { asked, here }
+    }
+}
+
+/// The further runs by name, each with a button that takes it away, and the choice of one more.
+#[component]
+pub fn OthersLine(
+    /// The runs.
+    compared: Compared,
+    /// The further ones.
+    others: Others,
+    /// All runs.
+    runs: Runs,
+) -> impl IntoView {
+    let view = compared.view;
+    let shown = move |((id, load), (letter, class)): (Asked, (&'static str, &'static str))| {
+        let own = id.clone();
+        let name = move || match load.get() {
+            Load::Here(run) => run.state.with(|state| runs.name(&state.id).unwrap_or_else(|| state.title())),
+            Load::Asking => "being loaded…".to_owned(),
+            Load::NotFound => format!("there is no run \"{own}\" here"),
+            Load::Failed(text) => text,
+        };
+        let address = move || match load.get() {
+            Load::Here(run) => Some(run.state.with(|state| run_card::address(&state.id))),
+            _ => None,
+        };
+        let said = name.clone();
+        let take_away = move |_| view.update(|view| view.others.retain(|other| *other != id));
+        view! {
+            <li class=class data-testid=format!("side-{letter}")>
+                <b class="letter">{letter}</b>
+                <a href=address><bdi>{name}</bdi></a>
+                <button type="button" class="btn ghost" data-testid=format!("take-away-{letter}") on:click=take_away>
+                    "Take away"
+                    <span class="sr">{said}</span>
+                </button>
+            </li>
+        }
+    };
+    let listed = move || others.asked.get().into_iter().zip(NAMES).map(shown).collect_view();
+    let is_free = move |run: &&RunSummary| view.with(|view| !view.names(run.id.as_str()));
+    let option = |run: &RunSummary| view! { <option value=run.id.to_string()>{choose::words(run)}</option> };
+    let options = move || runs.all.with(|all| all.iter().flatten().filter(is_free).map(option).collect_view());
+    let has_room = Memo::new(move |_| {
+        let is_any_left = runs.all.with(|all| all.iter().flatten().any(|run| is_free(&run)));
+        is_any_left && view.with(|view| view.others.len() < MOST_OTHERS)
+    });
+    let add = move |event| view.update(|view| view.add(event_target_value(&event)));
+    let choice = move || {
+        has_room.get().then(|| {
+            view! {
+                <label class="select">
+                    "Also show"
+                    <select data-testid="also-show" on:change=add>
+                        <option value="" selected>"a further run…"</option>
+                        {options}
+                    </select>
+                </label>
+            }
+        })
+    };
+    let says = move || {
+        let is_any = others.asked.with(|asked| !asked.is_empty());
+        is_any.then_some("In the curves and the table of all cells; verdicts are between A and B alone.")
+    };
+    view! {
+        <div class="others" data-testid="others">
+            <ul>{listed}</ul>
+            {choice}
+            <p class="muted">{says}</p>
+        </div>
+    }
+}
+
+impl CompareView {
+    /// Shows one more run, if there is room for it and it is not shown already.
+    fn add(&mut self, id: String) {
+        if !id.is_empty() && !self.names(&id) && self.others.len() < MOST_OTHERS {
+            self.others.push(id);
+        }
+    }
+
+    /// Whether a run is shown already.
+    fn names(&self, id: &str) -> bool {
+        self.a == id || self.b == id || self.others.iter().any(|other| other == id)
+    }
+}
