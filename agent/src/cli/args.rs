@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::{Args, Parser, Subcommand};
 use speedmatrix_shared::plan::PlanDraft;
 
-use super::args_of_db::{DB_STATUS, DbArgs};
+use super::args_of_db::{DB_STATUS, DbArgs, KeepArgs};
 use super::args_of_door::{TlsArgs, TrustArgs};
 use super::args_of_runs::{
     AbArgs, CompareArgs, ExportArgs, GATE_STATUS, GateArgs, LinkArgs, PlanRepeatsArgs, ReanalyseArgs, ResumeArgs,
@@ -154,6 +154,8 @@ pub(super) struct ServeArgs {
     pub(super) tls: TlsArgs,
     #[command(flatten)]
     pub(super) trust: TrustArgs,
+    #[command(flatten)]
+    pub(super) keep: KeepArgs,
     /// Measure the simulated server once if the store holds no run yet
     #[arg(long)]
     pub(super) demo: bool,

@@ -38,6 +38,7 @@ pub(super) async fn serve(args: ServeArgs, terminal: &mut Terminal) -> Result<Ex
     let store = Store::open(&store_path, Access::Serve).await?;
     let tls = encryption(&args.tls, &store_path, address, &args.allow_host)?;
     let runs = Runs::new(store);
+    runs.keep_to(args.keep.retention());
     let simulator = start_simulator(args.demo_clock_factor).await?;
     let demo = demo_target(&simulator);
     let hosts = AllowedHosts::new(address, args.allow_host);

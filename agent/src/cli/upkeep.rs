@@ -7,11 +7,11 @@ use tokio::task::spawn_blocking;
 
 use super::{
     CliError, Exit,
-    args_of_db::{BackupArgs, DbArgs, DbCommand},
+    args_of_db::{BackupArgs, DbArgs, DbCommand, PruneArgs},
 };
 use crate::{
     runs::unix_ms,
-    store::{self, Damage, Health, Shrunk, StoreError},
+    store::{self, Access, Damage, Health, Prune, Shrunk, Store, StoreError},
     terminal::{Terminal, printable},
 };
 
@@ -42,7 +42,33 @@ pub(super) async fn db(args: DbArgs, terminal: &mut Terminal) -> Result<Exit, Cl
             terminal.line(&format!("copied to {}", to.display()))?;
             tell(&health, terminal)
         }
+        DbCommand::Prune(args) => prune(args, terminal).await,
     }
+}
+
+async fn prune(args: PruneArgs, terminal: &mut Terminal) -> Result<Exit, CliError> {
+    let path = args.store.path()?;
+    if !path.exists() {
+        return Err(StoreError::Missing { path }.into());
+    }
+    let store = Store::open(&path, Access::Measure).await?;
+    let (what, word) = if args.dry_run { (Prune::Look, "would remove") } else { (Prune::Remove, "removed") };
+    // What is gone has no line any more.
+    let lines = store.list().await?;
+    let pruned = store.prune(args.rule.retention(), unix_ms(), what).await?;
+    for run in lines.iter().filter(|run| pruned.runs.contains(&run.id)) {
+        terminal.line(&format!("{word}: {}", super::read::line(run)))?;
+    }
+    let (runs, without_raw) = (pruned.runs.len() as u64, pruned.without_raw.len() as u64);
+    let (runs, without_raw) = (format::count(Some(runs)), format::count(Some(without_raw)));
+    terminal.line(&format!(
+        "{word}: {runs} runs, and {} of raw arrivals of {without_raw} other runs",
+        bytes(pruned.raw_bytes)
+    ))?;
+    if what == Prune::Remove {
+        terminal.hint("new runs take the room; `speedmatrix db vacuum` gives it back to the disk");
+    }
+    Ok(Exit::Done)
 }
 
 /// Works where no task waits for it.

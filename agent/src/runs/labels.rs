@@ -1,6 +1,6 @@
 //! What people do with runs that are stored: name, tag and pin them, write notes, delete them, bring files.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use speedmatrix_shared::{
     api::{Imported, UNDO_SECS},
@@ -13,11 +13,14 @@ use speedmatrix_shared::{
 use super::{Runs, unix_ms};
 use crate::{
     secret,
-    store::{Foreign, Store, StoreError},
+    store::{Foreign, Prune, Retention, Store, StoreError},
 };
 
 /// How long after the time for taking a deletion back the run is removed: who presses in the last moment is heard.
 const UNDO_GRACE: Duration = Duration::from_secs(2);
+
+/// Between two looks for runs that are no longer kept.
+const PRUNE_PERIOD: Duration = Duration::from_hours(1);
 
 impl Runs {
     /// Where everything is kept.
@@ -43,6 +46,12 @@ impl Runs {
     pub async fn delete(&self, run: &RunId) -> Result<(), StoreError> {
         let at_unix_ms = unix_ms();
         self.store.delete(run, at_unix_ms).await?;
+        self.remove_later(at_unix_ms);
+        Ok(())
+    }
+
+    /// Removes what was deleted until now when nobody can take that back any more.
+    fn remove_later(&self, at_unix_ms: u64) {
         let store = self.store.clone();
         // It may end with the agent: the next one removes what was deleted before it began.
         tokio::spawn(async move {
@@ -51,6 +60,37 @@ impl Runs {
                 tracing::warn!("a deleted run could not be removed from the store: {error}");
             }
         });
+    }
+
+    /// Deletes what a rule no longer keeps, now and again each hour as long as this process serves.
+    pub fn keep_to(self: &Arc<Self>, rule: Retention) {
+        if rule.keeps_all() {
+            return;
+        }
+        let runs = Arc::clone(self);
+        tokio::spawn(async move {
+            let mut hours = tokio::time::interval(PRUNE_PERIOD);
+            loop {
+                hours.tick().await;
+                if let Err(error) = runs.prune(rule).await {
+                    tracing::warn!("runs that are no longer kept could not be deleted: {error}");
+                }
+            }
+        });
+    }
+
+    async fn prune(&self, rule: Retention) -> Result<(), StoreError> {
+        let now = unix_ms();
+        let pruned = self.store.prune(rule, now, Prune::Hide).await?;
+        for run in &pruned.runs {
+            tracing::info!("run {run} is deleted: it is no longer kept by the rules that serve was given");
+        }
+        for run in &pruned.without_raw {
+            tracing::info!("the raw arrivals of run {run} are deleted: its numbers stay");
+        }
+        if !pruned.runs.is_empty() {
+            self.remove_later(now);
+        }
         Ok(())
     }
 

@@ -12,6 +12,7 @@ mod list;
 mod lock;
 mod passes;
 mod raw;
+mod retention;
 mod schema;
 mod upkeep;
 
@@ -35,6 +36,7 @@ pub use error::StoreError;
 pub use import::Foreign;
 pub use passes::KeptPass;
 pub use raw::{RawKept, Which};
+pub use retention::{Prune, Pruned, Retention};
 pub use upkeep::{Damage, Health, Shrunk, backup, check, vacuum};
 
 /// Calls that may wait for the file's thread; more wait at their caller.
@@ -174,6 +176,11 @@ impl Store {
     /// begins to serve the store removes all of them.
     pub async fn remove_deleted(&self, until_unix_ms: u64) -> Result<usize, StoreError> {
         self.call(move |database| database.remove_deleted(until_unix_ms)).await
+    }
+
+    /// Does with what a rule no longer keeps as is asked; says what that is.
+    pub async fn prune(&self, rule: Retention, now_unix_ms: u64, what: Prune) -> Result<Pruned, StoreError> {
+        self.call(move |database| database.prune(rule, now_unix_ms, what)).await
     }
 
     /// Stores a run that was made elsewhere.
