@@ -1,4 +1,4 @@
-//! The program as people start it: its manual, its sentences, its exit statuses, and what survives a kill.
+//! The program as people start it: its manual, its sentences and its exit statuses.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -7,21 +7,14 @@ use std::{
     process::{Child, ChildStdout, Command, Output, Stdio},
 };
 
-use futures_util::StreamExt as _;
-use speedmatrix_agent::{
-    client::{Target, http::Http},
-    store::{Access, Store, Which},
-};
+use speedmatrix_agent::store::{Access, Store};
 use speedmatrix_shared::{
-    api::{RunSummary, ServerMessage, path},
+    api::RunSummary,
     event::{Envelope, RunEvent, RunOutcome},
     id::RunId,
-    plan::draft::parse_target,
-    raw::codec,
     state::{RunState, RunStatus},
 };
 use tempfile::TempDir;
-use tokio_tungstenite::{connect_async, tungstenite::Message};
 
 pub(crate) fn program() -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_speedmatrix"));
@@ -37,8 +30,8 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    fn start(arguments: &[&str]) -> Self {
-        let mut child = program().args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    fn start(arguments: &[&str], log: Stdio) -> Self {
+        let mut child = program().args(arguments).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut first_line = String::new();
         out.read_line(&mut first_line).unwrap();
@@ -46,7 +39,7 @@ impl Running {
     }
 
     fn simulator() -> Self {
-        Self::start(&["sim", "--preset", "exact", "--clock-factor", "20"])
+        Self::start(&["sim", "--preset", "exact", "--clock-factor", "20"], Stdio::null())
     }
 
     /// The address that the first line names.
@@ -58,6 +51,11 @@ impl Running {
     fn interrupt(&self) {
         let status = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().unwrap();
         assert!(status.success());
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     fn exit_status(&mut self) -> i32 {
@@ -292,7 +290,8 @@ async fn ctrl_c_keeps_what_was_measured() {
     let simulator = Running::simulator();
     let grid = ["--contexts", "1K,2K,3K,4K", "--concurrency", "1,2,4,8", "--duration", "4s", "--max-output", "64"];
     let more = ["--store", store.to_str().unwrap()];
-    let mut run = Running::start(&[&["run", "--json", "--target", simulator.url()], &grid[..], &more].concat());
+    let mut run =
+        Running::start(&[&["run", "--json", "--target", simulator.url()], &grid[..], &more].concat(), Stdio::null());
     let mut line = String::new();
     while !line.contains("\"cell_finished\"") {
         line.clear();
@@ -310,62 +309,15 @@ async fn ctrl_c_keeps_what_was_measured() {
     assert!(run.cells_done > 0 && store.load(&run.id).await.unwrap().cells.iter().any(|cell| cell.result().is_some()));
 }
 
-/// The agent's own runs, without the sample.
-async fn runs_of(agent: &Running) -> Vec<RunSummary> {
-    let target = Target { url: parse_target(agent.url()).unwrap(), key: None };
-    let answer = Http::new(&target).unwrap().get(path::RUNS).await.unwrap();
-    let mut runs: Vec<RunSummary> = serde_json::from_str(&answer.body).unwrap();
-    runs.retain(|run| run.id.as_str() != RunId::REFERENCE);
-    runs
+pub(crate) fn serve(store: &Path, more: &[&str]) -> Running {
+    serve_logging(store, more, Stdio::null())
 }
 
-pub(crate) fn serve(store: &Path, more: &[&str]) -> Running {
+pub(crate) fn serve_logging(store: &Path, more: &[&str], log: Stdio) -> Running {
     let store = store.to_str().unwrap();
-    let agent = Running::start(&[&["serve", "--listen", "127.0.0.1:0", "--store", store], more].concat());
+    let agent = Running::start(&[&["serve", "--listen", "127.0.0.1:0", "--store", store], more].concat(), log);
     assert!(agent.url().starts_with("http"), "{}", agent.first_line);
     agent
-}
-
-#[tokio::test]
-async fn what_was_measured_survives_a_kill() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = folder.path().join("runs.sqlite3");
-    let mut agent = serve(&store, &["--demo"]);
-    let run = loop {
-        // The demo starts right after the address is told.
-        if let Some(run) = runs_of(&agent).await.into_iter().next() {
-            break run.id;
-        }
-        tokio::task::yield_now().await;
-    };
-    let live = format!("{}{}", agent.url().replacen("http", "ws", 1), path::of(path::LIVE, &run));
-    let (mut socket, _) = connect_async(live).await.unwrap();
-    let mut finished = None;
-    while finished.is_none() {
-        let Message::Text(text) = socket.next().await.unwrap().unwrap() else { continue };
-        finished = match serde_json::from_str(&text).unwrap() {
-            ServerMessage::Snapshot { state, .. } => {
-                state.cells.iter().find_map(|cell| Some((cell.id, cell.result()?.clone())))
-            }
-            ServerMessage::Event { envelope: Envelope { event: RunEvent::CellFinished { cell, result }, .. } } => {
-                Some((cell, *result))
-            }
-            _ => None,
-        };
-    }
-    // SIGKILL: no destructor, no goodbye.
-    agent.child.kill().unwrap();
-    agent.child.wait().unwrap();
-    let agent = serve(&store, &["--demo"]);
-    let listed = runs_of(&agent).await;
-    assert_eq!(listed.len(), 1, "the demo runs only where there is no run: {listed:?}");
-    assert_eq!(listed[0].status, RunStatus::Ended { outcome: RunOutcome::Interrupted });
-    let store = Store::open(&store, Access::Read).await.unwrap();
-    let (cell, result) = finished.unwrap();
-    assert_eq!(store.load(&run).await.unwrap().cell(cell).unwrap().result(), Some(&result));
-    let raw =
-        store.raw(&run, cell, Which::Last).await.unwrap().expect("raw arrivals are stored together with their cell");
-    assert_eq!(codec::decode(&raw).unwrap().result(), result);
 }
 
 #[tokio::test]

@@ -12,6 +12,8 @@ mod captures;
 #[cfg(test)]
 mod cells;
 #[cfg(test)]
+mod chaos;
+#[cfg(test)]
 mod cli;
 #[cfg(test)]
 mod compare;
@@ -28,6 +30,8 @@ mod health;
 #[cfg(test)]
 mod host;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod labels;
 #[cfg(test)]
 mod logging;
@@ -38,6 +42,8 @@ mod nearby;
 #[cfg(test)]
 mod nginx;
 #[cfg(test)]
+mod outage;
+#[cfg(test)]
 mod proxy;
 #[cfg(test)]
 mod raw;
@@ -47,6 +53,8 @@ mod raw;
 mod recorded;
 #[cfg(test)]
 mod resume;
+#[cfg(test)]
+mod retention;
 #[cfg(test)]
 mod rig;
 #[cfg(test)]
