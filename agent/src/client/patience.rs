@@ -98,23 +98,54 @@ impl Patience {
         }
         let Some(bell) = &self.bell else { return Poll::Pending };
         // Most polls end here: by a look, as a swap would cost more than all of the above.
-        while bell.rung.load(SeqCst) {
+        if bell.rung.load(SeqCst) {
             bell.rung.store(false, SeqCst);
             let waker = Waker::from(Arc::clone(bell));
             let mut cx = Context::from_waker(&waker);
             if self.cut.as_mut().poll(&mut cx).is_ready() {
                 return Poll::Ready(Interrupt::Cut);
             }
-            if self.silence.as_mut().poll(&mut cx).is_pending() {
-                continue;
+            // A task that has used up its turn finds everything pending, and is called again at once: asking on in this
+            // very poll would never end.
+            while self.silence.as_mut().poll(&mut cx).is_ready() {
+                let deadline = step.last_sign().max(self.began) + self.limit;
+                if Instant::now() >= deadline {
+                    return Poll::Ready(Interrupt::Silent);
+                }
+                self.silence.as_mut().reset(deadline.into());
             }
-            let deadline = step.last_sign().max(self.began) + self.limit;
-            if Instant::now() >= deadline {
-                return Poll::Ready(Interrupt::Silent);
-            }
-            self.silence.as_mut().reset(deadline.into());
-            bell.rung.store(true, SeqCst);
         }
         Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Uses up its turn at each of some polls.
+    struct Busy {
+        polls: u8,
+    }
+
+    impl Step for Busy {
+        type Done = ();
+
+        fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+            while std::pin::pin!(tokio::task::coop::consume_budget()).poll(cx).is_ready() {}
+            self.polls -= 1;
+            if self.polls == 0 { Poll::Ready(()) } else { Poll::Pending }
+        }
+
+        fn last_sign(&self) -> Instant {
+            Instant::now()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_step_that_uses_up_its_turn_is_called_again() {
+        let cut = CancellationToken::new();
+        let mut patience = Patience::new(&cut, Duration::from_hours(1));
+        assert_eq!(patience.wait(&mut Busy { polls: 5 }).await, Ok(()));
     }
 }
