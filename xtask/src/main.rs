@@ -6,6 +6,7 @@ mod bench_web;
 mod build;
 mod bundle;
 mod engines;
+mod fuzz;
 mod generate;
 mod layout;
 mod measure;
@@ -31,6 +32,7 @@ cargo xtask cases [ARGS]    replay the recorded cases beside the repository, one
 cargo xtask bench [ARGS]    how true the client's own stamps are, how small and fast the store is: two tables
 cargo xtask bench-web       what the page costs in a browser: script, frames, memory, size; on an idle machine
 cargo xtask engines [DIR]   measure the engines that can be started here, for docs/ENGINES.md
+cargo xtask fuzz [TARGET] [MINUTES]  look for bytes that break a parser; without TARGET all, ten minutes each
 cargo xtask gen [--check]   write the generated pages of docs/ (or say which are stale)
 cargo xtask tidy            what no other tool checks: sizes, names, colours, forbidden words
 
@@ -62,6 +64,7 @@ fn dispatch(command: &str, args: &[String]) -> Result {
         "bench" => measure::bench(&layout, args),
         "bench-web" => bench_web::bench(&layout, args),
         "engines" => engines::check(&layout, args),
+        "fuzz" => fuzz::look(&layout, args),
         "gen" => match args {
             [] => generate::write(&layout),
             [option] if option == "--check" => generate::check(&layout),
