@@ -5,7 +5,7 @@ use thirtyfour::prelude::*;
 
 use crate::{
     looks::check,
-    rig::{Rig, no_errors, shot, until, wait_for, wait_text},
+    rig::{Rig, no_errors, press as press_button, shot, until, wait_for, wait_text},
     runs::{card, press, wait_focus, with_runs},
 };
 
@@ -132,6 +132,7 @@ async fn the_keyboard_alone_compares() -> Result<()> {
         text.contains("Sustained decode, 8K × 2") && text.contains("95 % interval")
     })
     .await?;
+    wait_for(&page, "[data-chart=compare-level] .ka .ring").await?;
     shot(&page, "compare-read-out").await?;
     press(&page, Key::End).await?;
     wait_focus(&page, "matrix-cell-0-7").await?;
@@ -256,5 +257,38 @@ async fn the_page_fits_and_is_accessible() -> Result<()> {
         }
         page.quit().await?;
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn further_runs_are_shown_beside_the_two() -> Result<()> {
+    let (rig, page) = with_pair(1440, 900).await?;
+    bring_changed(&page, "half", "Half as fast", 0.5).await?;
+    page.goto(format!("{}/compare?a=a&b=twice", rig.url)).await?;
+    wait_for(&page, "[data-testid=also-show] option[value=half]").await?.click().await?;
+    wait_address(&page, "/compare?a=a&b=twice&c=half").await?;
+    wait_text(&page, "[data-testid=side-C]", |text| text.contains("Half as fast")).await?;
+    wait_for(&page, "[data-chart=compare-level] .kc .line").await?;
+    wait_text(&page, "[data-testid=cells] [data-cell=decode-8K-1]", |text| text.contains("111.8 tok/s")).await?;
+    wait_text(&page, "[data-testid=sentence]", |text| text.contains("likely faster in 73 cells")).await?;
+    let address = address(&page).await?;
+    check(&page, "compare-three").await?;
+    press_button(&page, "take-away-C").await?;
+    wait_address(&page, "/compare?a=a&b=twice").await?;
+    until("no further column", async || {
+        let text = wait_for(&page, "[data-testid=cells] [data-cell=decode-8K-1]").await?.text().await?;
+        Ok((!text.contains("111.8")).then_some(()))
+    })
+    .await?;
+    no_errors(&page).await?;
+    page.quit().await?;
+
+    let phone = rig.browser(390, 844).await?;
+    phone.goto(address).await?;
+    wait_text(&phone, "[data-testid=side-C]", |text| text.contains("Half as fast")).await?;
+    check(&phone, "compare-three-390").await?;
+    phone.goto(format!("{}/compare?a=a&b=twice&c=gone", rig.url)).await?;
+    wait_text(&phone, "[data-testid=side-C]", |text| text.contains("there is no run \"gone\" here")).await?;
+    phone.quit().await?;
     Ok(())
 }
