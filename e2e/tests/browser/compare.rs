@@ -268,6 +268,8 @@ async fn further_runs_are_shown_beside_the_two() -> Result<()> {
     wait_for(&page, "[data-testid=also-show] option[value=half]").await?.click().await?;
     wait_address(&page, "/compare?a=a&b=twice&c=half").await?;
     wait_text(&page, "[data-testid=side-C]", |text| text.contains("Half as fast")).await?;
+    let choice = wait_for(&page, "[data-testid=also-show]").await?;
+    ensure!(choice.prop("value").await?.as_deref() == Some(""), "the choice shows a run that was not chosen");
     wait_for(&page, "[data-chart=compare-level] .kc .line").await?;
     wait_text(&page, "[data-testid=cells] [data-cell=decode-8K-1]", |text| text.contains("111.8 tok/s")).await?;
     wait_text(&page, "[data-testid=sentence]", |text| text.contains("likely faster in 73 cells")).await?;

@@ -127,7 +127,12 @@ pub fn OthersLine(
         let is_any_left = runs.all.with(|all| all.iter().flatten().any(|run| is_free(&run)));
         is_any_left && view.with(|view| view.others.len() < MOST_OTHERS)
     });
-    let add = move |event| view.update(|view| view.add(event_target_value(&event)));
+    let add = move |event: leptos::ev::Event| {
+        let id = event_target_value(&event);
+        // It asks again, whatever was chosen.
+        event_target::<web_sys::HtmlSelectElement>(&event).set_value("");
+        view.update(|view| view.add(id));
+    };
     let choice = move || {
         has_room.get().then(|| {
             view! {
