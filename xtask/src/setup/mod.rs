@@ -78,7 +78,7 @@ pub(crate) fn provide(layout: &Layout, scope: Scope) -> Result<Wasm<'_>> {
         tools::provide(layout)?;
         if scope == Scope::Tests {
             browser::provide(layout)?;
-            nginx::provide(layout)?;
+            nginx::provide(layout);
         }
         Ok(Wasm { layout, source })
     })

@@ -120,6 +120,22 @@ pub fn OthersLine(
         }
     };
     let listed = move || others.asked.get().into_iter().zip(NAMES).map(shown).collect_view();
+    let says = move || {
+        let is_any = others.asked.with(|asked| !asked.is_empty());
+        is_any.then_some("In the curves and the table of all cells; verdicts are between A and B alone.")
+    };
+    view! {
+        <div class="others" data-testid="others">
+            <ul>{listed}</ul>
+            <Further view runs/>
+            <p class="muted">{says}</p>
+        </div>
+    }
+}
+
+/// The choice of one more run; nothing where there is none, or no room for it.
+#[component]
+fn Further(view: RwSignal<CompareView>, runs: Runs) -> impl IntoView {
     let is_free = move |run: &&RunSummary| view.with(|view| !view.names(run.id.as_str()));
     let option = |run: &RunSummary| view! { <option value=run.id.to_string()>{choose::words(run)}</option> };
     let options = move || runs.all.with(|all| all.iter().flatten().filter(is_free).map(option).collect_view());
@@ -133,7 +149,7 @@ pub fn OthersLine(
         event_target::<web_sys::HtmlSelectElement>(&event).set_value("");
         view.update(|view| view.add(id));
     };
-    let choice = move || {
+    move || {
         has_room.get().then(|| {
             view! {
                 <label class="select">
@@ -145,17 +161,6 @@ pub fn OthersLine(
                 </label>
             }
         })
-    };
-    let says = move || {
-        let is_any = others.asked.with(|asked| !asked.is_empty());
-        is_any.then_some("In the curves and the table of all cells; verdicts are between A and B alone.")
-    };
-    view! {
-        <div class="others" data-testid="others">
-            <ul>{listed}</ul>
-            {choice}
-            <p class="muted">{says}</p>
-        </div>
     }
 }
 
