@@ -133,6 +133,11 @@ fn or_default<'a>(text: &'a str, default: &'a str) -> &'a str {
     if text.trim().is_empty() { default } else { text.trim() }
 }
 
+/// Whether a list has no item, whatever else was typed between them.
+fn is_blank(list: &str) -> bool {
+    list.chars().all(|c| c.is_whitespace() || matches!(c, ',' | ';'))
+}
+
 fn optional(text: &str) -> Option<String> {
     let trimmed = text.trim();
     (!trimmed.is_empty()).then(|| trimmed.to_owned())
@@ -262,7 +267,7 @@ fn read_leave_out(reading: &mut Reading, text: &str, contexts: &[Context], level
 
 fn read_prefill(reading: &mut Reading, text: &str) -> Prefill {
     match text.trim() {
-        "" => Prefill::FromWarmUp,
+        nothing if is_blank(nothing) => Prefill::FromWarmUp,
         "none" => Prefill::None,
         list => Prefill::Cold(reading.list(Field::PrefillContexts, list)),
     }
@@ -310,12 +315,11 @@ fn check_shape(reading: &mut Reading, draft: &PlanDraft, [contexts, levels]: [us
         Prefill::None => 0,
     };
     // Bad items were named already: say "none given" only where nothing was typed.
-    let untyped = |text: &str| text.trim_matches([',', ';', ' ']).is_empty();
     let only_prefill = matches!(prefill, Prefill::Cold(own) if !own.is_empty());
-    if untyped(&draft.contexts) && (!only_prefill || !untyped(&draft.concurrency)) {
+    if is_blank(&draft.contexts) && (!only_prefill || !is_blank(&draft.concurrency)) {
         reading.wrong(Field::Contexts, "give at least one context length, for example 8K,16K");
     }
-    if untyped(&draft.concurrency) && (!only_prefill || !untyped(&draft.contexts)) {
+    if is_blank(&draft.concurrency) && (!only_prefill || !is_blank(&draft.contexts)) {
         reading.wrong(Field::Concurrency, "give at least one number of requests at once, for example 1,2,4");
     }
     let cells = contexts * levels + prefill_rows;

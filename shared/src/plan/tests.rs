@@ -48,6 +48,9 @@ fn every_field_says_what_is_wrong() {
     check(Field::Model, &"x".repeat(10_001), "at most 10000 characters");
     check(Field::Name, &"x".repeat(10_001), "at most 10000 characters");
     check(Field::Contexts, "", "give at least one context length, for example 8K,16K");
+    // Whatever stands between no items: a plan without cells measures nothing.
+    check(Field::Contexts, "\u{b}\t,;\n", "give at least one context length, for example 8K,16K");
+    check(Field::Concurrency, "\t", "give at least one number of requests at once, for example 1,2,4");
     check(Field::Contexts, "8K,x", "\"x\" is not a size: write tokens as 8K, 1019K, 1M or 8192");
     check(Field::Contexts, "0", "context length must be between 1 and 16384K, not 0");
     check(Field::Concurrency, "", "give at least one number of requests at once, for example 1,2,4");
@@ -90,6 +93,13 @@ fn all_errors_come_at_once_in_the_order_of_the_form() {
         errors.to_string(),
         "--contexts: 4160 cells are more than one run holds (1024): take fewer contexts or levels"
     );
+}
+
+#[test]
+fn an_empty_list_of_prefill_contexts_is_none_given() {
+    for text in ["", ",", " ; \t,\n"] {
+        assert_eq!(plan(&[(Field::PrefillContexts, text)]), plan(&[]), "{text:?}");
+    }
 }
 
 #[test]
