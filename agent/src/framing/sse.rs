@@ -9,8 +9,7 @@ use serde::de::IgnoredAny;
 
 use super::FramingError;
 
-/// Most bytes until an event ends, be they its own or those of lines that are no event: events of several MiB are legal
-/// (prompt echoes, log probabilities).
+/// Most bytes until an event ends, its own or of lines that are none: prompt echoes and log probabilities take MiBs.
 const EVENT_LIMIT_BYTES: usize = 64 << 20;
 /// Largest text between events that is kept: an error object, not a document.
 const STRAY_LIMIT_BYTES: usize = 64 << 10;
@@ -134,18 +133,16 @@ impl Sse {
     }
 
     fn clear_handed_out(&mut self) {
-        if self.handed_out.is_some() {
-            self.since_event = 0;
-        }
-        match self.handed_out.take() {
-            Some(Buffer::Data) => {
+        let Some(buffer) = self.handed_out.take() else { return };
+        self.since_event = 0;
+        match buffer {
+            Buffer::Data => {
                 empty(&mut self.data);
                 self.data_lines = 0;
                 // In the dialect without blank lines, what follows an error is of no interest either.
                 self.kind = Kind::Message;
             }
-            Some(Buffer::Stray) => empty(&mut self.stray),
-            None => {}
+            Buffer::Stray => empty(&mut self.stray),
         }
     }
 
@@ -242,7 +239,7 @@ impl<'b> Events<'_, 'b> {
         let end = memchr::memchr2(b'\n', b'\r', value)?;
         let (data, after) = value.split_at(end);
         self.bytes = [&b"\n\n"[..], b"\r\n\r\n"].iter().find_map(|blank| after.strip_prefix(*blank))?;
-        decoder.start = Start::Seen;
+        (decoder.start, decoder.since_event) = (Start::Seen, 0);
         Some(data)
     }
 
@@ -378,8 +375,11 @@ mod tests {
         assert_eq!(refused, Some(FramingError::EventTooLarge { limit_bytes: EVENT_LIMIT_BYTES }));
         let mut sse = Sse::default();
         let piece = ": alive\n".repeat(1 << 17);
-        let refused = (0..65).find_map(|_| sse.push(piece.as_bytes()).next_event().and_then(Result::err));
-        assert_eq!(refused, Some(FramingError::EventTooLarge { limit_bytes: EVENT_LIMIT_BYTES }));
+        let comment = |sse: &mut Sse| sse.push(piece.as_bytes()).next_event().and_then(Result::err);
+        assert_eq!((0..40).find_map(|_| comment(&mut sse)), None);
+        assert_eq!(sse.push(b"data: a\n\n").next_event(), Some(Ok(Event::Data(b"a"))));
+        let refused = (1..=65).find_map(|n| comment(&mut sse).map(|error| (n, error)));
+        assert_eq!(refused, Some((65, FramingError::EventTooLarge { limit_bytes: EVENT_LIMIT_BYTES })));
     }
 
     proptest! {
