@@ -149,23 +149,20 @@ impl CompareView {
             get("v").map(|text| text.split(',').filter_map(verdict).collect()).unwrap_or_default();
         shown.sort();
         shown.dedup();
-        let (a, b) = (get("a").unwrap_or_default(), get("b").unwrap_or_default());
-        let mut others: Vec<String> = Vec::new();
-        for id in get("c").unwrap_or_default().split(',').filter(|id| !id.is_empty() && *id != a && *id != b) {
-            if others.len() < MOST_OTHERS && others.iter().all(|other| other != id) {
-                others.push(id.to_owned());
-            }
-        }
-        Self {
-            a,
-            b,
-            others,
+        let mut view = Self {
+            a: get("a").unwrap_or_default(),
+            b: get("b").unwrap_or_default(),
+            others: Vec::new(),
             metric: get("m").and_then(|key| key.parse().ok()).unwrap_or_else(Ranked::total_speed),
             shown,
             order: get("sort").and_then(|text| Order::read(&text)).unwrap_or_default(),
             context: get("context").and_then(|text| text.parse().ok()),
             level: get("level").and_then(|text| text.parse().ok()),
+        };
+        for id in get("c").unwrap_or_default().split(',') {
+            view.add(id.to_owned());
         }
+        view
     }
 
     /// The query, with its question mark; empty where nothing is chosen.
@@ -186,6 +183,18 @@ impl CompareView {
         ];
         let pairs: Vec<(&str, &str)> = own.iter().filter_map(|(key, value)| Some((*key, value.as_deref()?))).collect();
         query::joined(&pairs)
+    }
+
+    /// Shows one more run, if there is room for it and it is not shown already.
+    pub fn add(&mut self, id: String) {
+        if !id.is_empty() && !self.names(&id) && self.others.len() < MOST_OTHERS {
+            self.others.push(id);
+        }
+    }
+
+    /// Whether a run is shown already.
+    pub fn names(&self, id: &str) -> bool {
+        self.a == id || self.b == id || self.others.iter().any(|other| other == id)
     }
 
     /// Both ids in an order that swapping does not change; `None` until both are chosen.

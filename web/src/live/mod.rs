@@ -18,7 +18,7 @@ use self::series::GaugeSeries;
 use crate::shell::Shell;
 
 /// A run on this page. Facts are folded by the same state machine as in the agent; the latest gauge wins.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LiveRun {
     /// Everything that happened.
     pub state: RwSignal<RunState>,

@@ -86,6 +86,9 @@ impl Picture {
     }
 }
 
+/// A side of a compared cell.
+type Side = fn(&ComparedCell) -> Option<&CellSide>;
+
 /// The lines of A, of B and of the further runs. The points of the cell that is read out have a ring.
 fn series(
     comparison: &Comparison,
@@ -93,8 +96,8 @@ fn series(
     others: &[Other],
     (picture, read): (Picture, Option<CellId>),
 ) -> Vec<Series> {
-    let line = |label: &str, class, state: &RunState, side: fn(&ComparedCell) -> Option<&CellSide>| {
-        let cells = comparison.cells.iter().filter(|cell| picture.has(cell));
+    let line = |label: &str, class, state: &RunState, cells: &[ComparedCell], side: Side| {
+        let cells = cells.iter().filter(|cell| picture.has(cell));
         let spots = cells.filter_map(|cell| {
             let (mut point, band) = spot(comparison, state, picture.place(cell), side(cell)?)?;
             point.ringed = read == Some(cell.id);
@@ -103,17 +106,13 @@ fn series(
         let (points, bands): (Vec<Point>, Vec<Option<[f64; 2]>>) = spots.unzip();
         Series { curve: Curve { label: label.to_owned(), class, points, filled: false }, bands }
     };
-    let lines = [line("A", "ka", a, |cell| cell.a.as_ref()), line("B", "kb", b, |cell| cell.b.as_ref())];
-    let further = others.iter().map(|other| further(comparison, other, picture));
+    let (of_a, of_b): (Side, Side) = (|cell| cell.a.as_ref(), |cell| cell.b.as_ref());
+    let lines = [line("A", "ka", a, &comparison.cells, of_a), line("B", "kb", b, &comparison.cells, of_b)];
+    let further = others.iter().map(|other| {
+        let of_state = |state: &RunState| line(other.letter, other.class, state, other.cells(), of_b);
+        other.run.state.with(of_state)
+    });
     lines.into_iter().chain(further).filter(|line| !line.curve.points.is_empty()).collect()
-}
-
-/// The line of a further run.
-fn further(comparison: &Comparison, other: &Other, picture: Picture) -> Series {
-    let cells = other.cells().filter(|(cell, _)| picture.has(cell));
-    let spots = cells.filter_map(|(cell, side)| spot(comparison, &other.state, picture.place(cell), side));
-    let (points, bands): (Vec<Point>, Vec<Option<[f64; 2]>>) = spots.unzip();
-    Series { curve: Curve { label: other.letter.to_owned(), class: other.class, points, filled: false }, bands }
 }
 
 fn spot(comparison: &Comparison, state: &RunState, x: f64, side: &CellSide) -> Option<(Point, Option<[f64; 2]>)> {

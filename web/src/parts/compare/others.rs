@@ -5,7 +5,6 @@ use speedmatrix_shared::{
     api::RunSummary,
     compare::{CellSide, ComparedCell, Comparison},
     id::CellId,
-    state::RunState,
 };
 
 use super::{
@@ -13,7 +12,9 @@ use super::{
     load::{self, Load, Runs},
 };
 use crate::{
+    base::at,
     compare_view::{CompareView, MOST_OTHERS},
+    live::LiveRun,
     parts::run_card,
 };
 
@@ -29,19 +30,19 @@ pub struct Other {
     pub class: &'static str,
     /// Its name and its cells, matched with those of A.
     comparison: Comparison,
-    /// As it stands.
-    pub state: RunState,
+    /// It.
+    pub run: LiveRun,
 }
 
 impl Other {
     /// What it found in a cell, by the cell's name in A, or in B where only B has it.
     pub fn side(&self, id: CellId) -> Option<&CellSide> {
-        self.comparison.cells.iter().find(|cell| cell.id == id)?.b.as_ref()
+        self.cells().iter().find(|cell| cell.id == id)?.b.as_ref()
     }
 
-    /// Its cells, each by its name in A.
-    pub fn cells(&self) -> impl Iterator<Item = (&ComparedCell, &CellSide)> {
-        self.comparison.cells.iter().filter_map(|cell| Some((cell, cell.b.as_ref()?)))
+    /// Its cells, each as B of a comparison with A.
+    pub fn cells(&self) -> &[ComparedCell] {
+        &self.comparison.cells
     }
 }
 
@@ -57,23 +58,29 @@ pub struct Others {
 }
 
 impl Others {
-    /// Asks for each run of the address, and follows those that run.
+    /// Asks once for each run of the address, and follows those that run.
     pub fn of(compared: Compared) -> Self {
         let view = compared.view;
         let ids = Memo::new(move |_| view.with(|view| view.others.clone()));
-        let asked = Memo::new(move |_| ids.get().into_iter().map(|id| (id.clone(), load::open(&id))).collect());
+        // A run that stays stays open: what opens it is the page, not this list.
+        let page = Owner::current().unwrap_or_default();
+        let asked = Memo::new(move |before: Option<&Vec<Asked>>| {
+            let open = |id: String| {
+                let known = before.into_iter().flatten().find(|(known, _)| *known == id).cloned();
+                known.unwrap_or_else(|| (id.clone(), page.with(|| load::open(&id))))
+            };
+            ids.get().into_iter().map(open).collect()
+        });
         let here = Memo::new(move |_| {
             let [a, _] = compared.sides();
             let metric = view.with(|view| view.metric);
             asked.with(|asked: &Vec<Asked>| {
                 let named = asked.iter().zip(NAMES);
                 let other = |((_, load), (letter, class)): (&Asked, _)| match load.get() {
-                    Load::Here(run) => Some(run.state.with(|state| Other {
-                        letter,
-                        class,
-                        comparison: a.state.with(|a| super::compare(a, state, metric)),
-                        state: state.clone(),
-                    })),
+                    Load::Here(run) => {
+                        let comparison = a.state.with(|a| run.state.with(|state| super::compare(a, state, metric)));
+                        Some(Other { letter, class, comparison, run })
+                    }
                     _ => None,
                 };
                 named.filter_map(other).collect()
@@ -103,7 +110,7 @@ pub fn OthersLine(
             Load::Failed(text) => text,
         };
         let address = move || match load.get() {
-            Load::Here(run) => Some(run.state.with(|state| run_card::address(&state.id))),
+            Load::Here(run) => Some(run.state.with(|state| at(&run_card::address(&state.id)))),
             _ => None,
         };
         let said = name.clone();
@@ -161,19 +168,5 @@ fn Further(view: RwSignal<CompareView>, runs: Runs) -> impl IntoView {
                 </label>
             }
         })
-    }
-}
-
-impl CompareView {
-    /// Shows one more run, if there is room for it and it is not shown already.
-    fn add(&mut self, id: String) {
-        if !id.is_empty() && !self.names(&id) && self.others.len() < MOST_OTHERS {
-            self.others.push(id);
-        }
-    }
-
-    /// Whether a run is shown already.
-    fn names(&self, id: &str) -> bool {
-        self.a == id || self.b == id || self.others.iter().any(|other| other == id)
     }
 }
