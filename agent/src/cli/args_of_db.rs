@@ -98,22 +98,6 @@ pub(super) struct BackupArgs {
     pub(super) store: StoreArgs,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_age_is_days_or_weeks() {
-        let check = |text: &str, wanted: Option<u64>| assert_eq!(days(text).ok(), wanted, "{text}");
-        check("90d", Some(90));
-        check("12w", Some(84));
-        check("0d", Some(0));
-        for wrong in ["", "d", "90", "-1d", "1.5d", "3m", "99999999999999999999d", "9999999999999999999w"] {
-            check(wrong, None);
-        }
-    }
-}
-
 // How long runs are kept. No doc comment: it would take the place of the command's.
 #[derive(Debug, Clone, Copy, Args)]
 #[expect(clippy::struct_field_names, reason = "the names of the options are those of the fields")]
@@ -132,5 +116,21 @@ pub(super) struct KeepArgs {
 impl KeepArgs {
     pub(super) const fn retention(self) -> Retention {
         Retention { runs: self.keep_runs, days: self.keep_days, raw_days: self.keep_raw_days }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_days_or_weeks() {
+        let check = |text: &str, wanted: Option<u64>| assert_eq!(days(text).ok(), wanted, "{text}");
+        check("90d", Some(90));
+        check("12w", Some(84));
+        check("0d", Some(0));
+        for wrong in ["", "d", "90", "-1d", "1.5d", "3m", "99999999999999999999d", "9999999999999999999w"] {
+            check(wrong, None);
+        }
     }
 }
