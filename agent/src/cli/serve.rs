@@ -3,7 +3,7 @@
 use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Stdio},
     sync::Arc,
     time::Duration,
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::{CliError, Exit, Interrupts, args::ServeArgs, args_of_door::TlsArgs, link, target};
 use crate::{
     runs::Runs,
-    server::{self, AllowedHosts, AppState, Door, Limits, Manner, OwnTls, Reached, Tls, app},
+    server::{self, AllowedHosts, AppState, Door, Encryption, Limits, Manner, Reached, Tls, app},
     sim::{SimConfig, SimThread},
     store::{Access, Store},
     terminal::Terminal,
@@ -58,7 +58,7 @@ pub(super) async fn serve(args: ServeArgs, terminal: &mut Terminal) -> Result<Ex
     // The first line is for people and programs: the address, and nothing before it.
     terminal.line(&format!("listening on {page}"))?;
     if let Some(encryption) = &tls {
-        terminal.hint(&encryption.words());
+        terminal.hint(&words(encryption));
     }
     match door {
         Door::Open => terminal.hint("open it in a browser; Ctrl-C stops"),
@@ -124,19 +124,10 @@ fn page_of(address: SocketAddr, reached: &Reached) -> String {
     format!("{scheme}://{address}{}", reached.base)
 }
 
-/// What encrypts the connections, and where its certificate is.
-struct Encryption {
-    tls: Tls,
-    certificate: PathBuf,
-    is_new: bool,
-}
-
-impl Encryption {
-    fn words(&self) -> String {
-        let (print, file) = (self.tls.fingerprint(), self.certificate.display());
-        let made = if self.is_new { ", made just now" } else { "" };
-        format!("connections are encrypted with the certificate {file}{made}; its SHA-256 is {print}")
-    }
+fn words(encryption: &Encryption) -> String {
+    let (print, file) = (encryption.tls.fingerprint(), encryption.certificate.display());
+    let made = if encryption.is_new { ", made just now" } else { "" };
+    format!("connections are encrypted with the certificate {file}{made}; its SHA-256 is {print}")
 }
 
 fn encryption(
@@ -156,8 +147,7 @@ fn encryption(
     let bound = (!address.ip().is_unspecified()).then(|| address.ip().to_string());
     let names: Vec<String> = here.into_iter().chain(bound).chain(names.iter().cloned()).collect();
     let folder = store.parent().unwrap_or(Path::new("."));
-    let OwnTls { tls, certificate, is_new } = Tls::self_made(folder, &names)?;
-    Ok(Some(Encryption { tls, certificate, is_new }))
+    Ok(Some(Tls::self_made(folder, &names)?))
 }
 
 async fn start_demo(runs: &Arc<Runs>, demo: SavedTarget, terminal: &mut Terminal) -> Result<(), CliError> {

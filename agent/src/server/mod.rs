@@ -39,7 +39,7 @@ use tower_http::{compression::CompressionLayer, set_header::SetResponseHeaderLay
 pub use base::BasePath;
 pub use door::{Door, RULES};
 pub use guard::AllowedHosts;
-pub use listen::{Limits, Manner, OwnTls, Peer, Tls, TlsError, serve};
+pub use listen::{Encryption, Limits, Manner, Peer, Tls, TlsError, serve};
 pub use passes::{MAX_HOURS, NewPassError, new_pass};
 pub use proxy::{Network, TrustedProxy};
 

@@ -28,7 +28,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower_http::add_extension::AddExtension;
 
 pub(super) use self::slow::TooSlow;
-pub use self::tls::{OwnTls, Tls, TlsError};
+pub use self::tls::{Encryption, Tls, TlsError};
 use self::{
     seats::{Full, Seat, Seats},
     slow::Patient,

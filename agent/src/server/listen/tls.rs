@@ -83,10 +83,10 @@ pub struct Tls {
     fingerprint: String,
 }
 
-/// A certificate that the agent made for itself.
+/// What encrypts the connections, and where its certificate is.
 #[derive(Debug)]
-pub struct OwnTls {
-    /// What it encrypts.
+pub struct Encryption {
+    /// What encrypts them.
     pub tls: Tls,
     /// Where it is.
     pub certificate: PathBuf,
@@ -113,7 +113,7 @@ impl Tls {
     }
 
     /// With a certificate of the agent's own for `names`, kept in `folder`. One that is there and holds them all stays.
-    pub fn self_made(folder: &Path, names: &[String]) -> Result<OwnTls, TlsError> {
+    pub fn self_made(folder: &Path, names: &[String]) -> Result<Encryption, TlsError> {
         let (certificate, key) = (folder.join(OWN_CERTIFICATE), folder.join(OWN_KEY));
         let is_new = !(certificate.exists() && key.exists() && covers(&read_chain(&certificate)?[0], names));
         if is_new {
@@ -121,7 +121,7 @@ impl Tls {
             write(&key, KEY_MODE, &made.signing_key.serialize_pem())?;
             write(&certificate, CERTIFICATE_MODE, &made.cert.pem())?;
         }
-        Ok(OwnTls { tls: Self::given(&certificate, &key)?, certificate, is_new })
+        Ok(Encryption { tls: Self::given(&certificate, &key)?, certificate, is_new })
     }
 
     /// SHA-256 of the certificate, as browsers show it.
