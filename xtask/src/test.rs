@@ -13,11 +13,9 @@ use std::process::Command;
 
 /// The page's package: compiled for wasm32 to run, and natively to test its pure parts.
 const WEB: &str = "speedmatrix-web";
-/// Hostile bytes for every parser.
-const FUZZ: &str = "fuzz";
 /// The native half. Named one by one, as any further package would change with which features
 /// cargo compiles all the others.
-const PACKAGES: [&str; 6] = ["-p", "speedmatrix-shared", "-p", AGENT, "-p", "xtask"];
+const PACKAGES: [&str; 8] = ["-p", "speedmatrix-shared", "-p", AGENT, "-p", "xtask", "-p", "fuzz"];
 /// Those with a library.
 const DOCUMENTED: [&str; 4] = ["-p", "speedmatrix-shared", "-p", AGENT];
 const NO_WARNINGS: [&str; 3] = ["--", "-D", "warnings"];
@@ -30,7 +28,7 @@ pub(crate) fn all(layout: &Layout) -> Result {
         step("generated pages", || generate::check(layout))?;
         step("lint, native", || {
             let mut clippy = native(layout, ["clippy", "--locked", "--all-targets", "-p", "e2e"]);
-            run(clippy.args(["-p", FUZZ]).args(PACKAGES).args(NO_WARNINGS))?;
+            run(clippy.args(PACKAGES).args(NO_WARNINGS))?;
             // Beside "all targets", cargo overlooks the name of one that it does not test by itself.
             let mut clippy = native(layout, ["clippy", "--locked", "-p", AGENT, "--test", "cases"]);
             run(clippy.args(NO_WARNINGS))
@@ -43,7 +41,7 @@ pub(crate) fn all(layout: &Layout) -> Result {
         // Before the agent is compiled to run, as it takes in the list of the page's files.
         bundle(layout, &wasm, Page::Test)?;
         step("tests, native", || {
-            run(tests(layout, native).args(["-p", FUZZ]).args(PACKAGES))?;
+            run(tests(layout, native).args(PACKAGES))?;
             run(native(layout, ["test", "--locked", "--quiet", "--doc"]).args(DOCUMENTED))
         })?;
         step("tests, the page's pure parts", || run(tests(layout, native).args(["-p", WEB, "--lib"])))?;
