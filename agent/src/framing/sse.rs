@@ -374,7 +374,7 @@ mod tests {
         let refused = (0..65).find_map(|_| sse.push(&piece).next_event().and_then(Result::err));
         assert_eq!(refused, Some(FramingError::EventTooLarge { limit_bytes: EVENT_LIMIT_BYTES }));
         let mut sse = Sse::default();
-        let piece = ": alive\n".repeat(1 << 17);
+        let piece = format!(": {}\n", "x".repeat(1_021)).repeat(1 << 10);
         let comment = |sse: &mut Sse| sse.push(piece.as_bytes()).next_event().and_then(Result::err);
         assert_eq!((0..40).find_map(|_| comment(&mut sse)), None);
         assert_eq!(sse.push(b"data: a\n\n").next_event(), Some(Ok(Event::Data(b"a"))));
