@@ -6,6 +6,13 @@ use speedmatrix_shared::api::Problem;
 
 use crate::base::at;
 
+/// Says which answer is known already, by its [`ETAG`].
+const IF_NONE_MATCH: &str = "if-none-match";
+/// Says by what an answer is known again.
+const ETAG: &str = "etag";
+/// Status of an answer that is known already.
+const NOT_MODIFIED: u16 = 304;
+
 /// Why a request brought no answer to work with.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchError {
@@ -34,6 +41,30 @@ impl FetchError {
 pub async fn get<T: DeserializeOwned>(path: &str) -> Result<T, FetchError> {
     let answer = Request::get(&at(path)).send().await;
     read(answer.map_err(|_no_answer| FetchError::Unreachable)?).await
+}
+
+/// An answer, and the tag by which it is known again.
+#[derive(Debug)]
+pub struct Tagged<T> {
+    /// The answer.
+    pub answer: T,
+    /// The agent's tag of it.
+    pub tag: Option<String>,
+}
+
+/// GET `path`; `None`: it is still the answer that had the tag `known`.
+pub async fn get_unless<T: DeserializeOwned>(path: &str, known: Option<&str>) -> Result<Option<Tagged<T>>, FetchError> {
+    let request = Request::get(&at(path));
+    let request = match known {
+        Some(tag) => request.header(IF_NONE_MATCH, tag),
+        None => request,
+    };
+    let answer = request.send().await.map_err(|_no_answer| FetchError::Unreachable)?;
+    if known.is_some() && answer.status() == NOT_MODIFIED {
+        return Ok(None);
+    }
+    let tag = answer.headers().get(ETAG);
+    read(answer).await.map(|answer| Some(Tagged { answer, tag }))
 }
 
 /// POST `body` to `path`.

@@ -18,6 +18,7 @@ mod proxy;
 mod runs;
 mod script_hashes;
 mod servers;
+mod tag;
 
 use std::sync::Arc;
 
@@ -123,13 +124,13 @@ pub fn app(state: AppState) -> Router {
     let records = Router::new()
         .route(path::CELL, get(cells::detail))
         .route(path::REQUESTS, get(cells::requests))
+        .route(path::RUNS, get(runs::list).post(runs::start))
         .layer(CompressionLayer::new());
     let api = Router::new()
         .route(path::HEALTH, get(health::alive))
         .route(path::READY, get(health::ready))
         .route(path::METRICS, get(figures::tell))
         .route(path::INFO, get(runs::info))
-        .route(path::RUNS, get(runs::list).post(runs::start))
         .route(path::RUN, get(runs::state).patch(labels::change).delete(labels::delete))
         .route(path::LIVE, get(live::upgrade))
         .route(path::STOP, post(runs::stop))

@@ -3,7 +3,7 @@
 use axum::{
     Extension, Json,
     extract::{Path, State},
-    http::StatusCode,
+    http::{HeaderMap, StatusCode},
     response::{IntoResponse as _, Response},
 };
 use speedmatrix_shared::{
@@ -21,6 +21,7 @@ use super::{
     AppState,
     door::{Caller, Door},
     error::{Body, Refusal},
+    tag,
 };
 use crate::{
     client::Target,
@@ -42,15 +43,17 @@ pub(super) async fn info(State(app): State<AppState>, Extension(caller): Extensi
     })
 }
 
-/// The stored runs, and below them the sample run, so that the first page is never empty.
+/// The stored runs, and below them the sample run, so that the first page is never empty. Every page asks for it again
+/// and again, so it is sent only to those who have another.
 pub(super) async fn list(
     State(app): State<AppState>,
     Extension(caller): Extension<Option<Caller>>,
-) -> Result<Json<Vec<RunSummary>>, Refusal> {
-    let mut runs = app.runs.list().await?;
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let mut runs: Vec<RunSummary> = app.runs.list().await?;
     runs.push(facts::summary(&app.reference));
     runs.retain(|run| caller.as_ref().is_some_and(|caller| caller.sees(run.id.as_str())));
-    Ok(Json(runs))
+    Ok(tag::answer(&headers, &runs))
 }
 
 pub(super) async fn state(State(app): State<AppState>, Path(id): Path<String>) -> Result<Response, Refusal> {

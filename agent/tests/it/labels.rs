@@ -178,3 +178,18 @@ async fn what_is_typed_about_a_server_is_kept_with_its_run_and_marked() {
     assert!(file.contains("## Launch command (typed by hand)"), "{file}");
     assert!(file.contains("--api-key <redacted>") && !file.contains("s3cret"), "{file}");
 }
+
+#[tokio::test]
+async fn the_list_is_sent_again_when_it_is_another() {
+    let agent = agent().await;
+    let look = async |tag: &str| {
+        let request = Request::get(path::RUNS).header(header::IF_NONE_MATCH, tag);
+        agent.ask(request.body(Body::empty()).unwrap()).await
+    };
+    let tag = look("").await.header(header::ETAG).to_owned();
+    assert_eq!(look(&tag).await.status, StatusCode::NOT_MODIFIED);
+    assert_eq!(import(&agent, "a.json", exported("abc")).await.status, StatusCode::CREATED);
+    assert_eq!(look(&tag).await.status, StatusCode::OK);
+    assert_eq!(delete(&agent, "abc").await.status, StatusCode::NO_CONTENT);
+    assert_eq!(look(&tag).await.status, StatusCode::NOT_MODIFIED);
+}

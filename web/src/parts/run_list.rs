@@ -40,6 +40,8 @@ pub struct RunList {
     pub trouble: RwSignal<Option<String>>,
     /// One more at each change from this page: answers that were asked for before it are old.
     changes: StoredValue<u32>,
+    /// The agent's tag of the list that is shown.
+    tag: StoredValue<Option<String>>,
     /// What was deleted a moment ago.
     pub bin: Bin,
     shell: Shell,
@@ -53,6 +55,7 @@ impl RunList {
             said: RwSignal::new(String::new()),
             trouble: RwSignal::new(None),
             changes: StoredValue::new(0),
+            tag: StoredValue::new(None),
             bin: Bin::of_app(),
             shell: Shell::of_app(),
         };
@@ -82,11 +85,20 @@ impl RunList {
     /// Asks for the list now.
     pub async fn look(self) -> Result<(), FetchError> {
         let asked = self.changes.get_value();
-        match fetch::get::<Vec<RunSummary>>(api::path::RUNS).await {
-            Ok(runs) => {
+        let known = self.tag.get_value();
+        match fetch::get_unless::<Vec<RunSummary>>(api::path::RUNS, known.as_deref()).await {
+            Ok(news) => {
                 self.shell.conn.set(Conn::Connected);
-                if self.changes.get_value() == asked {
-                    self.listing.set(Listing { runs: Some(arranged(runs)), error: None });
+                match news {
+                    Some(news) if self.changes.get_value() == asked => {
+                        self.tag.set_value(news.tag);
+                        self.listing.set(Listing { runs: Some(arranged(news.answer)), error: None });
+                    }
+                    None if self.listing.with_untracked(|listing| listing.error.is_some()) => {
+                        self.listing.update(|listing| listing.error = None);
+                    }
+                    // The same list, or one that was asked for before a change: the next look will see it.
+                    Some(_) | None => {}
                 }
                 Ok(())
             }
@@ -100,6 +112,8 @@ impl RunList {
     /// Takes over what the agent saved.
     pub fn relabelled(self, id: &RunId, labels: Labels) {
         self.changes.update_value(|changes| *changes += 1);
+        // What is shown from now on never came as a whole.
+        self.tag.set_value(None);
         self.listing.update(|listing| {
             let runs = listing.runs.take().map(|mut runs| {
                 if let Some(run) = runs.iter_mut().find(|run| run.id == *id) {
