@@ -29,7 +29,7 @@ cargo xtask test            everything that must hold before a change lands (als
 cargo xtask setup           install what building and testing need; again only checks
 cargo xtask dev             serve the page with reload, on top of an agent that runs already
 cargo xtask cases [ARGS]    replay the recorded cases beside the repository, one line each
-cargo xtask bench [ARGS]    how true the client's own stamps are, how small and fast the store is: two tables
+cargo xtask bench [ARGS]    how true the client's own stamps are, how small and fast the store is, what watching costs: three tables
 cargo xtask bench-web       what the page costs in a browser: script, frames, memory, size; on an idle machine
 cargo xtask engines [DIR]   measure the engines that can be started here, for docs/ENGINES.md
 cargo xtask fuzz [TARGET] [MINUTES]  look for bytes that break a parser; without TARGET all, ten minutes each

@@ -24,12 +24,14 @@ pub(crate) fn cases(layout: &Layout, args: &[String]) -> Result {
     run(cargo.env("SPEEDMATRIX_SHARED", &shared))
 }
 
-/// Measures how true the client's stamps are, against the simulator's own; then how small and fast the store is.
+/// Measures how true the client's stamps are, against the simulator's own; then how small and fast the store
+/// is, then what watching costs.
 pub(crate) fn bench(layout: &Layout, args: &[String]) -> Result {
     let bench = |name: &str, args: &[String]| {
         let mut cargo = layout.cargo(["bench", "--locked", "--quiet", "-p", AGENT]);
         run(cargo.args(["--bench", name, "--"]).args(args))
     };
     bench("truth", args)?;
-    bench("store", &[])
+    bench("store", &[])?;
+    bench("watch", &[])
 }
