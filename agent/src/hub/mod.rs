@@ -87,6 +87,12 @@ impl Hub {
         self.outage.borrow().clone()
     }
 
+    /// Why the store will never take what is known of the run, if so.
+    pub fn lost(&self) -> Option<&'static str> {
+        let outage = self.outage.borrow();
+        outage.reason.filter(|_| outage.is_final)
+    }
+
     /// Where the latest gauge is put.
     pub fn gauge(&self) -> watch::Sender<Option<Gauge>> {
         self.gauge.clone()
@@ -131,12 +137,20 @@ pub struct Outage {
     pub reason: Option<&'static str>,
     /// How measuring ended, if it has.
     pub outcome: Option<RunOutcome>,
+    /// The store never will: waiting does not mend it.
+    pub is_final: bool,
 }
 
 impl Outage {
     /// What is so and what to do, in sentences; `None` where nothing waits.
     pub fn words(&self) -> Option<String> {
         let reason = self.reason?;
+        if self.is_final {
+            return Some(format!(
+                "What was measured last is not stored, as {reason}. It is kept in the agent's memory until the agent \
+                 ends: export it before"
+            ));
+        }
         let what = match self.outcome {
             None => "What was measured last is not stored yet",
             Some(_) => "Measuring is over, and not all of it is stored yet",
@@ -181,42 +195,57 @@ impl Teller {
     }
 
     /// Numbers, stores, folds and tells an event. Where the store fails for a reason that may pass, it is tried again until
-    /// it is stored: who tells waits.
+    /// it is stored: who tells waits. Where it never will, this and all that follows is told from memory, and
+    /// [`Hub::lost`] says so.
     pub async fn tell(&mut self, at: Nanos, event: RunEvent) -> Result<(), TellError> {
         let envelope = Envelope { seq: self.next_seq, at, event };
-        while let Err(error) = self.store.append(&self.hub.id, envelope.clone()).await {
-            self.outlast(error).await?;
+        while self.hub.lost().is_none() {
+            match self.store.append(&self.hub.id, envelope.clone()).await {
+                Ok(()) => return self.stored(envelope),
+                Err(error) => self.outlast(error).await?,
+            }
         }
-        self.stored(envelope)
+        self.pass_on(envelope)
     }
 
     /// As [`Teller::tell`], for a finished cell with what its result was computed from, packed.
     pub async fn tell_cell(&mut self, at: Nanos, event: RunEvent, raw: Vec<u8>) -> Result<RawKept, TellError> {
         let envelope = Envelope { seq: self.next_seq, at, event };
         let raw: Arc<[u8]> = raw.into();
-        let kept = loop {
+        while self.hub.lost().is_none() {
             match self.store.append_cell(&self.hub.id, envelope.clone(), Arc::clone(&raw)).await {
-                Ok(kept) => break kept,
+                Ok(kept) => return self.stored(envelope).map(|()| kept),
                 Err(error) => self.outlast(error).await?,
             }
-        };
-        self.stored(envelope)?;
-        Ok(kept)
+        }
+        // That nothing is stored is said already, of the raw arrivals too.
+        self.pass_on(envelope).map(|()| RawKept::Kept)
+    }
+
+    fn pass_on(&mut self, envelope: Envelope) -> Result<(), TellError> {
+        self.next_seq += 1;
+        Ok(self.hub.tell(envelope)?)
     }
 
     fn stored(&mut self, envelope: Envelope) -> Result<(), TellError> {
-        self.next_seq += 1;
-        self.hub.tell(envelope)?;
+        self.pass_on(envelope)?;
         if self.hub.outage.send_if_modified(|outage| outage.reason.take().is_some()) {
             tracing::warn!("run {} is stored again", self.hub.id);
         }
         Ok(())
     }
 
-    /// Waits a moment if the same work can be tried again.
+    /// Waits a moment if the same work can be tried again; notes it if it can't. An event that no store would take is an
+    /// error.
     async fn outlast(&self, error: StoreError) -> Result<(), StoreError> {
-        if !error.may_pass() {
+        if matches!(error, StoreError::Refused { .. }) {
             return Err(error);
+        }
+        if !error.may_pass() {
+            tracing::error!("run {} can't be stored any more and is kept in memory: {error}", self.hub.id);
+            let reason = Some(error.plain());
+            self.hub.outage.send_modify(|outage| *outage = Outage { reason, is_final: true, ..outage.clone() });
+            return Ok(());
         }
         let reason = Some(error.plain());
         if self.hub.outage.send_if_modified(|outage| std::mem::replace(&mut outage.reason, reason) != reason) {

@@ -48,7 +48,18 @@ enum Feed {
         outage: watch::Receiver<Outage>,
     },
     /// It is over; its clock stands.
-    Still { at: Nanos },
+    Still {
+        at: Nanos,
+        /// Of a run that the store never took whole.
+        unstored: Option<String>,
+    },
+}
+
+impl Feed {
+    /// After a run's end.
+    fn still(at: Nanos, hub: &Hub) -> Self {
+        Self::Still { at, unstored: hub.lost().and_then(|_| hub.outage().words()) }
+    }
 }
 
 /// What woke a listener.
@@ -64,18 +75,17 @@ impl Subscription {
         let (state, events) = hub.join();
         let (gauge, outage) = (hub.gauge.subscribe(), hub.outage.subscribe());
         let watching = presence.join(&hub.id);
-        let feed = Feed::Live { hub, events, gauge, outage };
-        Self::with(
-            if state.status == RunStatus::Running { feed } else { Feed::Still { at: state.at } },
-            state,
-            watching,
-        )
+        let feed = match state.status {
+            RunStatus::Running => Feed::Live { hub, events, gauge, outage },
+            RunStatus::Ended { .. } => Feed::still(state.at, &hub),
+        };
+        Self::with(feed, state, watching)
     }
 
     /// Shows a run that is over.
     pub fn still(state: RunState, presence: &Arc<Presence>) -> Self {
         let watching = presence.join(&state.id);
-        Self::with(Feed::Still { at: state.at }, state, watching)
+        Self::with(Feed::Still { at: state.at, unstored: None }, state, watching)
     }
 
     fn with(feed: Feed, state: RunState, watching: Watching) -> Self {
@@ -165,8 +175,8 @@ impl Subscription {
     }
 
     fn event(&mut self, envelope: &Envelope) -> ServerMessage {
-        if matches!(envelope.event, RunEvent::RunFinished { .. }) {
-            self.feed = Feed::Still { at: envelope.at };
+        if let (RunEvent::RunFinished { .. }, Feed::Live { hub, .. }) = (&envelope.event, &self.feed) {
+            self.feed = Feed::still(envelope.at, hub);
         }
         ServerMessage::Event { envelope: envelope.clone() }
     }
@@ -177,7 +187,7 @@ impl Subscription {
         let (state, after) = hub.join();
         *events = after;
         if state.status != RunStatus::Running {
-            self.feed = Feed::Still { at: state.at };
+            self.feed = Feed::still(state.at, hub);
         }
         self.snapshot = Some(Box::new(state));
     }
@@ -194,7 +204,7 @@ impl Subscription {
         self.presence_due = now + PRESENCE_PERIOD;
         let unstored = match &mut self.feed {
             Feed::Live { outage, .. } => outage.borrow_and_update().words(),
-            Feed::Still { .. } => None,
+            Feed::Still { unstored, .. } => unstored.clone(),
         };
         ServerMessage::Presence { watching: self.watching.count(), now_ns: self.now().0, unstored }
     }
@@ -202,7 +212,7 @@ impl Subscription {
     fn now(&self) -> Nanos {
         match &self.feed {
             Feed::Live { hub, .. } => hub.clock.now(),
-            Feed::Still { at } => *at,
+            Feed::Still { at, .. } => *at,
         }
     }
 }

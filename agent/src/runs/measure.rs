@@ -88,7 +88,9 @@ pub(super) fn launch(runs: &Arc<Runs>, Begun { teller, job }: Begun) {
     let outcome = on_own_thread(move || measure(job, outlets));
     let runs = Arc::clone(runs);
     tokio::spawn(async move {
+        let hub = Arc::clone(teller.hub());
         tell_all(teller, facts_out, outcome, stop).await;
+        runs.keep_if_lost(hub);
         runs.slot().leave(&run);
         drop(running);
     });
@@ -119,19 +121,22 @@ async fn tell_all(
     });
     let mut untold: Option<TellError> = None;
     while let Some(fact) = facts.recv().await {
-        // A fact that can't be stored is not told, so there is nothing to measure on for.
         if untold.is_none()
             && let Err(error) = tell(&mut teller, fact).await
         {
             tracing::error!("{error}");
-            stop.cancel();
             untold = Some(error);
         }
+        // What can't be told or stored is nothing to measure on for.
+        if untold.is_some() || teller.hub().lost().is_some() {
+            stop.cancel();
+        }
     }
-    let outcome = match (untold, outcome.await) {
-        (Some(error), _) => RunOutcome::Failed { reason: error.to_string() },
-        (None, Ok(outcome)) => outcome,
-        (None, Err(panic)) => RunOutcome::Failed { reason: panic.to_string() },
+    let outcome = match (untold, teller.hub().lost(), outcome.await) {
+        (Some(error), ..) => RunOutcome::Failed { reason: error.to_string() },
+        (None, Some(reason), _) => RunOutcome::Failed { reason: reason.into() },
+        (None, None, Ok(outcome)) => outcome,
+        (None, None, Err(panic)) => RunOutcome::Failed { reason: panic.to_string() },
     };
     let at = teller.now();
     if let Err(error) = teller.tell(at, RunEvent::RunFinished { outcome }).await {

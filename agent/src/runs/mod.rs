@@ -5,15 +5,15 @@ mod labels;
 mod measure;
 mod pair;
 mod resume;
+mod unstored;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::{Duration, SystemTime},
 };
 
 use speedmatrix_shared::{
-    api::RunSummary,
     event::Origin,
     id::{CellId, RunId},
     plan::{PlanDraft, RunPlan},
@@ -51,6 +51,7 @@ pub struct Runs {
     presence: Arc<Presence>,
     slot: Mutex<Slot>,
     followed: Mutex<BTreeMap<RunId, Weak<Hub>>>,
+    lost: Mutex<VecDeque<Arc<Hub>>>,
 }
 
 /// The place for the one run that is being measured, or for two that take turns.
@@ -118,7 +119,8 @@ impl Runs {
             store,
             presence: Arc::default(),
             slot: Mutex::new(Slot::Free),
-            followed: Mutex::new(BTreeMap::new()),
+            followed: Mutex::default(),
+            lost: Mutex::default(),
         })
     }
 
@@ -199,6 +201,9 @@ impl Runs {
 
     /// Why a run that this process does not measure can't be stopped or steered.
     async fn not_ours(&self, run: &RunId) -> StopError {
+        if self.hub(run).is_some() {
+            return StopError::Over(run.clone());
+        }
         match self.store.load(run).await.map(|state| state.status) {
             Ok(RunStatus::Running) => StopError::Elsewhere(run.clone()),
             Ok(RunStatus::Ended { .. }) => StopError::Over(run.clone()),
@@ -254,29 +259,10 @@ impl Runs {
         self.presence.total()
     }
 
-    /// All stored runs: running ones first, then newest first. Of one that waits for the store, what is known.
-    pub async fn list(&self) -> Result<Vec<RunSummary>, StoreError> {
-        let mut lines = self.store.list().await?;
-        let waiting = match &*self.slot() {
-            Slot::Taken(active) => active.clone(),
-            _ => Vec::new(),
-        };
-        for active in waiting {
-            let outage = active.hub.outage();
-            let line = lines.iter_mut().find(|line| line.id == *active.hub.id());
-            let (Some(words), Some(line)) = (outage.words(), line) else { continue };
-            line.unstored = Some(words);
-            if let Some(outcome) = outage.outcome {
-                line.status = RunStatus::Ended { outcome };
-            }
-        }
-        Ok(lines)
-    }
-
     /// A run as it is now.
     pub async fn state(&self, run: &RunId) -> Result<RunState, StoreError> {
-        match self.active(run) {
-            Some(active) => Ok(active.hub.state()),
+        match self.hub(run) {
+            Some(hub) => Ok(hub.state()),
             None => self.store.load(run).await,
         }
     }
@@ -288,8 +274,8 @@ impl Runs {
 
     /// A feed of a run, running or not.
     pub async fn subscribe(&self, run: &RunId) -> Result<Subscription, StoreError> {
-        if let Some(active) = self.active(run) {
-            return Ok(Subscription::live(active.hub, &self.presence));
+        if let Some(hub) = self.hub(run) {
+            return Ok(Subscription::live(hub, &self.presence));
         }
         let state = self.store.load(run).await?;
         Ok(match state.status {

@@ -47,9 +47,10 @@ pub(super) async fn alive() -> &'static str {
     "alive\n"
 }
 
-/// Whether the store answers and takes what is written.
+/// Whether the store answers and takes what is written, and took all that was measured.
 pub(super) async fn ready(State(app): State<AppState>) -> Result<&'static str, Refusal> {
-    match app.readiness.look(app.runs.store()).await {
+    let looked = app.readiness.look(app.runs.store()).await;
+    match looked.and(app.runs.lost().map_or(Ok(()), Err)) {
         Ok(()) => Ok("ready\n"),
         Err(reason) => Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", reason)),
     }

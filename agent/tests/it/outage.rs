@@ -3,7 +3,7 @@
 
 use std::{
     fs::File,
-    io::Write as _,
+    io::{Seek as _, SeekFrom, Write as _},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -28,7 +28,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async, tungsten
 
 use crate::{
     chaos::http,
-    cli::{Running, err, program, serve, serve_logging},
+    cli::{Running, err, out, program, serve, serve_logging},
     rig::{draft, exact, simulator},
 };
 
@@ -225,6 +225,66 @@ async fn a_run_that_died_on_a_full_disk_is_interrupted_and_not_running() {
     let store = Store::open(&disk.store(), Access::Read).await.unwrap();
     let state: RunState = store.load(&watched.run).await.unwrap();
     assert!(state.can_go_on() && state.cells.iter().any(|cell| cell.result().is_some()));
+}
+
+/// Overwrites all pages but the first one, with the schema, between two events; the agent must read them again.
+fn overwrite(store: &Path) {
+    let other = Connection::open(store).unwrap();
+    other.busy_timeout(std::time::Duration::from_secs(5)).unwrap();
+    let log = store.with_extension("sqlite3-wal");
+    loop {
+        other.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        if std::fs::metadata(&log).unwrap().len() == 0 {
+            break;
+        }
+        other.execute_batch("ROLLBACK").unwrap();
+    }
+    let mut file = File::options().write(true).open(store).unwrap();
+    let pages = file.metadata().unwrap().len() / 4_096 - 1;
+    file.seek(SeekFrom::Start(4_096)).unwrap();
+    file.write_all(&vec![0xa5; usize::try_from(pages * 4_096).unwrap()]).unwrap();
+    let version: i64 = other.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+    other.execute_batch(&format!("PRAGMA user_version = {version}; COMMIT")).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_is_damaged_in_the_middle_ends_the_run_and_keeps_what_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, log) = (folder.path().join("runs.sqlite3"), folder.path().join("log"));
+    let mut watched = Watched::begun(&store, &log).await;
+    watched.until_a_cell_is_finished().await;
+    overwrite(&store);
+    watched.until_the_end().await;
+    let during = watched.until_it_is_said(|said| said.is_some()).await.unwrap();
+    let ask = async |path: &str| http(watched.agent.url()).get(path).await.unwrap();
+    let state: RunState = serde_json::from_str(&ask(&path::of(path::RUN, &watched.run)).await.body).unwrap();
+    assert!(state.cells.iter().any(|cell| cell.result().is_some()));
+    let RunStatus::Ended { outcome: RunOutcome::Failed { reason } } = state.status else {
+        panic!("{:?}", state.status)
+    };
+    let said = async |answer: speedmatrix_agent::client::http::Answer| {
+        let problem: Problem = serde_json::from_str(&answer.body).unwrap();
+        format!("{} {}: {}", problem.status, problem.code, problem.detail)
+    };
+    let (list, ready) = (said(ask(path::RUNS).await).await, said(ask(path::READY).await).await);
+    let next = start(&watched.agent, plan(&watched.simulator)).await.unwrap_err();
+    let checked = program().args(["db", "check", "--store"]).arg(&store).output().unwrap();
+    let check = format!("{}: {}", checked.status.code().unwrap(), out(&checked).lines().nth(1).unwrap_or_default());
+    // What is known can be taken away, as often as anybody likes.
+    let export = ask(&format!("{}?format=json", path::of(path::EXPORT, &watched.run))).await;
+    assert_eq!(export.status, 200, "{}", export.body);
+    let said = [during, reason, list, ready, next.detail, check].join("\n");
+    insta::assert_snapshot!(said.replace(&*folder.path().to_string_lossy(), "FOLDER"), @r#"
+    What was measured last is not stored, as the store is damaged: `speedmatrix db check` says what to do. It is kept in the agent's memory until the agent ends: export it before
+    the store is damaged: `speedmatrix db check` says what to do
+    500 store_failed: the store FOLDER/runs.sqlite3 is damaged (database disk image is malformed) and was left as it is: move it away, or choose another file with --store
+    503 not_ready: the store is damaged: `speedmatrix db check` says what to do
+    the store FOLDER/runs.sqlite3 is damaged (database disk image is malformed) and was left as it is: move it away, or choose another file with --store
+    1: file and indexes damaged: database disk image is malformed
+    "#);
+    let log = std::fs::read_to_string(&log).unwrap();
+    assert!(log.contains("can't be stored any more and is kept in memory") && !log.contains("panic"), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
