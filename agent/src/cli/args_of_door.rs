@@ -24,16 +24,16 @@ pub(super) struct TlsArgs {
     pub(super) tls_self_made: bool,
 }
 
-// Whose word `serve` takes for who asks.
+// Whose word `serve` takes for who asks, and how.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_field_names, reason = "the names of the options are those of the fields")]
 pub(super) struct TrustArgs {
     /// Header by which a proxy tells who asks, for example X-Remote-User; whoever has one is let in
     #[arg(long, value_name = "NAME", requires = "trust_proxy")]
     trust_header: Option<HeaderName>,
-    /// Where that proxy asks from, an address or a network (10.0.0.0/8); the header of anybody else is nothing. May be
-    /// repeated
-    #[arg(long, value_name = "ADDR", requires = "trust_header")]
+    /// Where a proxy asks from, an address or a network (10.0.0.0/8): its word counts for who asks (--trust-header) and for
+    /// encryption (X-Forwarded-Proto), nobody else's does. May be repeated
+    #[arg(long, value_name = "ADDR")]
     trust_proxy: Vec<Network>,
     /// What those that the proxy names may do: viewer or operator
     #[arg(long, value_name = "ROLE", requires = "trust_header", default_value = "viewer", value_parser = role)]
@@ -42,8 +42,12 @@ pub(super) struct TrustArgs {
 
 impl TrustArgs {
     pub(super) fn proxy(&self) -> Result<Option<TrustedProxy>, CliError> {
-        let Some(header) = &self.trust_header else { return Ok(None) };
-        let proxy = TrustedProxy::new(header.clone(), self.trust_proxy.clone(), self.trust_role);
+        if self.trust_proxy.is_empty() {
+            return Ok(None);
+        }
+        let proxy = TrustedProxy::new(self.trust_proxy.clone());
+        let Some(header) = &self.trust_header else { return Ok(Some(proxy)) };
+        let proxy = proxy.naming(header.clone(), self.trust_role);
         proxy.map(Some).map_err(|wrong| CliError::Usage(format!("--trust-header: {wrong}")))
     }
 }

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use axum::{
     Router,
     extract::DefaultBodyLimit,
-    http::{HeaderName, HeaderValue, header},
+    http::{HeaderMap, HeaderName, HeaderValue, header},
     middleware,
     routing::{delete, get, post},
 };
@@ -59,8 +59,15 @@ pub struct Reached {
     pub base: BasePath,
     /// The agent itself encrypts: its cookie is never sent openly.
     pub is_encrypted: bool,
-    /// Whose word is taken for who asks.
+    /// Whose word is taken for who asks, and how.
     pub proxy: Option<TrustedProxy>,
+}
+
+impl Reached {
+    /// Whether whoever asks does so encrypted, as far as anybody can know that is believed.
+    fn is_encrypted_for(&self, headers: &HeaderMap, peer: Option<Peer>) -> bool {
+        self.is_encrypted || self.proxy.as_ref().is_some_and(|proxy| proxy.is_encrypted(headers, peer))
+    }
 }
 
 /// What the handlers share.

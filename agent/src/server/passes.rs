@@ -1,9 +1,9 @@
 //! Entering with a token, and the links that an operator gives away.
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::{Path, State},
-    http::{HeaderName, StatusCode, header},
+    http::{HeaderMap, HeaderName, StatusCode, header},
     response::{AppendHeaders, IntoResponse},
 };
 use speedmatrix_shared::api::{Enter, NewPass, Pass, Shared};
@@ -12,6 +12,7 @@ use super::{
     AppState,
     door::admitted,
     error::{Body, Refusal},
+    listen::Peer,
 };
 use crate::{
     runs::unix_ms,
@@ -28,11 +29,16 @@ pub const MAX_HOURS: u32 = 10 * 366 * 24;
 /// Longest name of a pass, in characters.
 const MAX_NAME_CHARS: usize = 100;
 
+/// Where a request came from.
+type PeerOf = Option<Extension<Peer>>;
 type Cookie = AppendHeaders<[(HeaderName, String); 1]>;
 
-fn cookie(app: &AppState, token: &str, secs: u32) -> Cookie {
+/// For the browser that asks with these headers, from there.
+fn cookie(app: &AppState, by: (&HeaderMap, PeerOf), token: &str, secs: u32) -> Cookie {
+    let (headers, peer) = by;
     let base = &app.reached.base;
-    let secure = if app.reached.is_encrypted { "; Secure" } else { "" };
+    let is_encrypted = app.reached.is_encrypted_for(headers, peer.map(|Extension(peer)| peer));
+    let secure = if is_encrypted { "; Secure" } else { "" };
     let text = format!("{COOKIE}={token}; Path={base}/; Max-Age={secs}; HttpOnly; SameSite=Strict{secure}");
     AppendHeaders([(header::SET_COOKIE, text)])
 }
@@ -40,17 +46,19 @@ fn cookie(app: &AppState, token: &str, secs: u32) -> Cookie {
 /// A browser's token goes into a cookie that no script can read.
 pub(super) async fn enter(
     State(app): State<AppState>,
+    headers: HeaderMap,
+    peer: PeerOf,
     Body(request): Body<Enter>,
 ) -> Result<(StatusCode, Cookie), Refusal> {
     let token = Token::sent(&request.token).ok_or_else(|| app.wrong_token())?;
     if admitted(app.runs.store(), token.digest()).await?.is_none() {
         return Err(app.wrong_token());
     }
-    Ok((StatusCode::NO_CONTENT, cookie(&app, token.expose(), COOKIE_SECS)))
+    Ok((StatusCode::NO_CONTENT, cookie(&app, (&headers, peer), token.expose(), COOKIE_SECS)))
 }
 
-pub(super) async fn leave(State(app): State<AppState>) -> impl IntoResponse {
-    (StatusCode::NO_CONTENT, cookie(&app, "", 0))
+pub(super) async fn leave(State(app): State<AppState>, headers: HeaderMap, peer: PeerOf) -> impl IntoResponse {
+    (StatusCode::NO_CONTENT, cookie(&app, (&headers, peer), "", 0))
 }
 
 pub(super) async fn list(State(app): State<AppState>) -> Result<Json<Vec<Pass>>, Refusal> {

@@ -1,4 +1,5 @@
-//! A proxy that knows who asks, and tells by a header. Only its own word counts: anybody can send a header.
+//! A proxy that tells by headers who asks, and whether they asked encrypted. Only its own word counts: anybody can send a
+//! header.
 
 use std::{net::IpAddr, str::FromStr};
 
@@ -25,33 +26,57 @@ const SENT_BY_ALL: [HeaderName; 14] = [
     header::USER_AGENT,
 ];
 
-/// A proxy whose word is taken for who asks.
+/// By which header proxies say how they were asked: `https`, or `http`.
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// A proxy whose word is taken for how it is asked, and maybe for who asks.
 #[derive(Debug, Clone)]
 pub struct TrustedProxy {
-    header: HeaderName,
     from: Vec<Network>,
+    names: Option<Names>,
+}
+
+/// How it tells who asks.
+#[derive(Debug, Clone)]
+struct Names {
+    header: HeaderName,
     role: Role,
 }
 
 impl TrustedProxy {
-    /// Whoever is named by `header`, asking from one of `from`, has `role` for all runs.
-    pub fn new(header: HeaderName, from: Vec<Network>, role: Role) -> Result<Self, String> {
+    /// A proxy that asks from one of `from`.
+    pub const fn new(from: Vec<Network>) -> Self {
+        Self { from, names: None }
+    }
+
+    /// Whoever it names by `header` has `role` for all runs.
+    pub fn naming(self, header: HeaderName, role: Role) -> Result<Self, String> {
         if SENT_BY_ALL.contains(&header) {
             return Err(format!(
                 "{header} is sent by everybody: give the header that your proxy sets after it knows who asks"
             ));
         }
-        Ok(Self { header, from, role })
+        Ok(Self { names: Some(Names { header, role }), ..self })
     }
 
-    /// What whoever asks may do by its word: one name in the header, from the proxy itself. Two headers are the client's
-    /// and the proxy's, and nobody knows which is which.
+    /// What whoever asks may do by its word: one name in the header, from the proxy itself.
     pub(super) fn role(&self, headers: &HeaderMap, peer: Option<Peer>) -> Option<Role> {
+        let names = self.names.as_ref()?;
+        let name = self.word(&names.header, headers, peer)?;
+        name.iter().any(|byte| !byte.is_ascii_whitespace()).then_some(names.role)
+    }
+
+    /// Whether it says that it was asked encrypted.
+    pub(super) fn is_encrypted(&self, headers: &HeaderMap, peer: Option<Peer>) -> bool {
+        self.word(&FORWARDED_PROTO, headers, peer).is_some_and(|proto| proto.eq_ignore_ascii_case(b"https"))
+    }
+
+    /// What it says by a header that is there once: two are the client's and the proxy's, and nobody knows which is which.
+    fn word<'a>(&self, header: &HeaderName, headers: &'a HeaderMap, peer: Option<Peer>) -> Option<&'a [u8]> {
         let Peer(peer) = peer?;
-        let mut names = headers.get_all(&self.header).iter();
-        let name = names.next()?;
-        let is_named = names.next().is_none() && name.as_bytes().iter().any(|byte| !byte.is_ascii_whitespace());
-        (is_named && self.from.iter().any(|network| network.holds(peer))).then_some(self.role)
+        let mut values = headers.get_all(header).iter();
+        let value = values.next().filter(|_| values.next().is_none())?;
+        self.from.iter().any(|network| network.holds(peer)).then_some(value.as_bytes())
     }
 }
 
@@ -124,11 +149,12 @@ mod tests {
     #[test]
     fn what_every_client_sends_names_nobody() {
         let from: Vec<Network> = vec!["127.0.0.1".parse().unwrap()];
-        let wrong = TrustedProxy::new(header::USER_AGENT, from.clone(), Role::Viewer).unwrap_err();
+        let proxy = TrustedProxy::new(from);
+        let wrong = proxy.clone().naming(header::USER_AGENT, Role::Viewer).unwrap_err();
         assert_eq!(
             wrong,
             "user-agent is sent by everybody: give the header that your proxy sets after it knows who asks"
         );
-        assert!(TrustedProxy::new(HeaderName::from_static("x-remote-user"), from, Role::Viewer).is_ok());
+        assert!(proxy.naming(HeaderName::from_static("x-remote-user"), Role::Viewer).is_ok());
     }
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use axum::{
     body::Body,
-    http::{HeaderName, Request},
+    http::{HeaderName, Request, header},
 };
 use speedmatrix_agent::{
     secret::Token,
@@ -23,7 +23,7 @@ const HEADER: &str = "x-remote-user";
 
 fn believing(from: &[&str], role: Role) -> Reached {
     let from = from.iter().map(|from| from.parse().unwrap()).collect();
-    let proxy = TrustedProxy::new(HeaderName::from_static(HEADER), from, role).unwrap();
+    let proxy = TrustedProxy::new(from).naming(HeaderName::from_static(HEADER), role).unwrap();
     Reached { proxy: Some(proxy), ..Reached::default() }
 }
 
@@ -40,8 +40,54 @@ async fn role(agent: &Agent, peer: Option<&str>, headers: &[(&str, &str)]) -> Op
     agent.ask(request).await.json::<Info>().role
 }
 
+/// The cookie that a browser gets at `peer`, with a right token and these headers.
+async fn cookie(agent: &Agent, peer: &str, headers: &[(&str, &str)]) -> String {
+    let token = Token::new().unwrap();
+    agent.runs.store().add_pass(KeptPass { digest: token.digest(), pass: pass(Role::Viewer) }, 0).await.unwrap();
+    let mut request = Request::post(path::ENTER).header("content-type", "application/json");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let mut request = request.body(Body::from(format!("{{\"token\":\"{}\"}}", token.expose()))).unwrap();
+    request.extensions_mut().insert(Peer(peer.parse().unwrap()));
+    agent.ask(request).await.header(header::SET_COOKIE).to_owned()
+}
+
+/// Names and values.
+type Headers = &'static [(&'static str, &'static str)];
+
+fn pass(role: Role) -> Pass {
+    Pass { number: 0, role, run: None, name: String::new(), created_unix_ms: 0, until_unix_ms: None }
+}
+
+#[tokio::test]
+async fn a_cookie_is_secure_where_the_proxy_itself_says_https() {
+    const PROTO: &str = "x-forwarded-proto";
+    let proxy = TrustedProxy::new(vec!["192.0.2.1".parse().unwrap()]);
+    let agent = agent_reached(Door::Guarded, Reached { proxy: Some(proxy), ..Reached::default() }).await;
+    let cases: &[(&str, Headers, bool)] = &[
+        ("192.0.2.1", &[(PROTO, "https")], true),
+        ("::ffff:192.0.2.1", &[(PROTO, "HTTPS")], true),
+        ("192.0.2.1", &[(PROTO, "http")], false),
+        ("192.0.2.1", &[], false),
+        ("192.0.2.1", &[(PROTO, "https"), (PROTO, "http")], false),
+        ("192.0.2.1", &[(PROTO, "https, http")], false),
+        ("192.0.2.2", &[(PROTO, "https")], false),
+        ("127.0.0.1", &[(PROTO, "https"), ("x-forwarded-for", "192.0.2.1")], false),
+    ];
+    for (peer, headers, wanted) in cases {
+        let cookie = cookie(&agent, peer, headers).await;
+        assert!(cookie.contains("HttpOnly"), "{cookie}");
+        assert_eq!(cookie.contains("; Secure"), *wanted, "{peer} {headers:?}: {cookie}");
+    }
+    // Such a proxy says nothing of who asks.
+    assert_eq!(role(&agent, Some("192.0.2.1"), &[(HEADER, "ann")]).await, None);
+    let unasked = agent_reached(Door::Guarded, Reached::default()).await;
+    assert!(!cookie(&unasked, "192.0.2.1", &[(PROTO, "https")]).await.contains("Secure"));
+}
+
 /// Who asks, with which headers, and what they may do then.
-type Case = (Option<&'static str>, &'static [(&'static str, &'static str)], Option<Role>);
+type Case = (Option<&'static str>, Headers, Option<Role>);
 
 #[tokio::test]
 async fn a_header_is_believed_from_the_proxy_only() {
@@ -78,15 +124,7 @@ async fn a_header_is_believed_from_the_proxy_only() {
 async fn a_token_goes_before_the_word_of_a_proxy() {
     let agent = agent_reached(Door::Guarded, believing(&["192.0.2.1"], Role::Viewer)).await;
     let token = Token::new().unwrap();
-    let pass = Pass {
-        number: 0,
-        role: Role::Operator,
-        run: None,
-        name: String::new(),
-        created_unix_ms: 0,
-        until_unix_ms: None,
-    };
-    agent.runs.store().add_pass(KeptPass { digest: token.digest(), pass }, 0).await.unwrap();
+    agent.runs.store().add_pass(KeptPass { digest: token.digest(), pass: pass(Role::Operator) }, 0).await.unwrap();
     let bearer = format!("Bearer {}", token.expose());
     let headers = [(HEADER, "ann"), ("authorization", bearer.as_str())];
     assert_eq!(role(&agent, Some("192.0.2.1"), &headers).await, Some(Role::Operator));
@@ -122,7 +160,7 @@ fn what_can_not_be_believed_is_refused_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let said = [
         "--trust-header X-Remote-User",
-        "--trust-proxy 127.0.0.1",
+        "--trust-role operator --trust-proxy 127.0.0.1",
         "--trust-header X-Remote-User --trust-proxy example.org",
         "--trust-header X-Remote-User --trust-proxy 10.0.0.0/33",
         "--trust-header Cookie --trust-proxy 127.0.0.1",
