@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use axum::Router;
 use reqwest::{Certificate, Client, header};
 use speedmatrix_agent::{
     client::{
@@ -9,7 +10,7 @@ use speedmatrix_agent::{
         http::{AskError, Http, tls_provider},
         trust::Trust,
     },
-    server::Tls,
+    server::{self, Manner, Tls},
 };
 use speedmatrix_shared::{
     api::{ENTER_MARK, path},
@@ -18,8 +19,9 @@ use speedmatrix_shared::{
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::cli::{err, finish, out, program, serve};
 
@@ -94,6 +96,36 @@ async fn a_cookie_that_came_encrypted_is_never_sent_openly() {
     assert_eq!(entered.status(), 204);
     let cookie = entered.headers()[header::SET_COOKIE].to_str().unwrap();
     assert!(cookie.contains("; Secure") && cookie.contains("HttpOnly"), "{cookie}");
+}
+
+#[tokio::test]
+async fn a_renewed_certificate_is_shown_without_a_restart_and_a_broken_one_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, renewed) = (pair(&folder, "first"), pair(&folder, "renewed"));
+    let file = |name: &str| folder.path().join(name);
+    let put = |(certificate, key): &(String, String)| {
+        std::fs::copy(certificate, file("cert.pem")).unwrap();
+        std::fs::copy(key, file("key.pem")).unwrap();
+    };
+    put(&first);
+    let tls = Tls::given(&file("cert.pem"), &file("key.pem")).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    let manner = Manner { tls: Some(tls.clone()), ..Manner::default() };
+    tokio::spawn(server::serve(listener, Router::new(), manner, CancellationToken::new()));
+    let shows = async |(certificate, _): &(String, String)| ask(&url, Some(Path::new(certificate))).await.is_ok();
+    assert!(shows(&first).await && !shows(&renewed).await);
+    assert!(!tls.renew().unwrap());
+    // Only one of the files is there yet.
+    std::fs::copy(&renewed.0, file("cert.pem")).unwrap();
+    let said = tls.renew().unwrap_err().to_string();
+    assert!(said.contains("can't be used together"), "{said}");
+    // What is said once is not said again, and the old one stays.
+    assert!(!tls.renew().unwrap() && shows(&first).await);
+    std::fs::remove_file(file("key.pem")).unwrap();
+    assert!(tls.renew().unwrap_err().to_string().contains("key.pem can't be read"));
+    put(&renewed);
+    assert!(tls.renew().unwrap() && shows(&renewed).await && !shows(&first).await);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Connections: who gets one, and for how long one may keep another waiting. What travels on them is the app's affair.
 
+mod renewal;
 mod seats;
 mod slow;
 mod tls;
@@ -107,6 +108,9 @@ pub async fn serve(listener: TcpListener, app: Router, manner: Manner, closing: 
     let Manner { limits, tls, hosts } = manner;
     let seats = Arc::new(Seats::new(limits.connections, limits.per_address));
     let app = app.layer(middleware::from_fn_with_state(limits, slow::bound_body));
+    if let Some(tls) = &tls {
+        tokio::spawn(renewal::keep_fresh(tls.clone(), closing.clone()));
+    }
     let tls = tls.map(|tls| (TlsAcceptor::from(tls.config), to_https(hosts)));
     let entrance = Arc::new(Entrance { app, tls, limits, seats, closing });
     let talks = TaskTracker::new();

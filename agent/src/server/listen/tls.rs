@@ -14,8 +14,11 @@ use rustls::{
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem, pem::PemObject as _},
     server::ParsedCertificate,
+    sign::CertifiedKey,
 };
 use sha2::{Digest as _, Sha256};
+
+use super::renewal::Current;
 
 /// Names of the files of a certificate that the agent made, beside its store.
 const OWN_CERTIFICATE: &str = "tls-cert.pem";
@@ -76,11 +79,11 @@ pub enum TlsError {
     },
 }
 
-/// Encrypts connections.
+/// Encrypts connections. Clones share the certificate.
 #[derive(Debug, Clone)]
 pub struct Tls {
     pub(super) config: Arc<ServerConfig>,
-    fingerprint: String,
+    current: Arc<Current>,
 }
 
 /// What encrypts the connections, and where its certificate is.
@@ -97,19 +100,13 @@ pub struct Encryption {
 impl Tls {
     /// With a certificate and its key from PEM files.
     pub fn given(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
-        let chain = read_chain(certificate)?;
-        let secret = read_key(key)?;
-        let fingerprint = fingerprint(&chain[0]);
+        let current = Arc::new(Current::read(certificate, key)?);
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, secret));
-        let mut config = config.map_err(|reason| TlsError::Mismatch {
-            certificate: certificate.to_owned(),
-            key: key.to_owned(),
-            reason,
-        })?;
+            .map_err(|reason| mismatch(certificate, key, reason))?;
+        let mut config = config.with_no_client_auth().with_cert_resolver(Arc::clone(&current) as _);
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self { config: Arc::new(config), fingerprint })
+        Ok(Self { config: Arc::new(config), current })
     }
 
     /// With a certificate of the agent's own for `names`, kept in `folder`. One that is there and holds them all stays.
@@ -125,9 +122,26 @@ impl Tls {
     }
 
     /// SHA-256 of the certificate, as browsers show it.
-    pub fn fingerprint(&self) -> &str {
-        &self.fingerprint
+    pub fn fingerprint(&self) -> String {
+        self.current.shown().cert.first().map(fingerprint).unwrap_or_default()
     }
+
+    /// Looks at the files again if they are others than at the last look; whether there is another certificate now. One
+    /// that can't be used changes nothing.
+    pub fn renew(&self) -> Result<bool, TlsError> {
+        self.current.renew()
+    }
+}
+
+/// A certificate with its key.
+pub(super) fn read(certificate: &Path, key: &Path) -> Result<CertifiedKey, TlsError> {
+    let chain = read_chain(certificate)?;
+    let pair = CertifiedKey::from_der(chain, read_key(key)?, &ring::default_provider());
+    pair.map_err(|reason| mismatch(certificate, key, reason))
+}
+
+fn mismatch(certificate: &Path, key: &Path, reason: rustls::Error) -> TlsError {
+    TlsError::Mismatch { certificate: certificate.to_owned(), key: key.to_owned(), reason }
 }
 
 fn read_chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
