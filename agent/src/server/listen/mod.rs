@@ -19,6 +19,7 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
+use nix::sys::socket::{setsockopt, sockopt};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
@@ -37,6 +38,9 @@ use self::{
 
 use super::guard::{self, AllowedHosts};
 
+/// What the system keeps of an answer that its client has not taken yet, bytes; Linux doubles it. Left to itself it takes up
+/// to 4 MB for each who does not read. It carries 4 MB/s to a client 100 ms away.
+const SEND_BUFFER: usize = 200 * 1_024;
 /// How long to wait after the system had no socket left.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The first byte of a TLS connection: the type of its records, "handshake" (RFC 8446, 5.1). No method of HTTP begins so.
@@ -157,8 +161,9 @@ async fn greet(acceptor: &TlsAcceptor, io: Patient<TcpStream>) -> io::Result<Gre
 
 impl Entrance {
     async fn admit(self: Arc<Self>, socket: TcpStream, peer: SocketAddr, seat: Seat) {
-        // Small frames must not wait for each other.
+        // Small frames must not wait for each other. Where the system refuses either, it is only less well.
         drop(socket.set_nodelay(true));
+        setsockopt(&socket, sockopt::SndBuf, &SEND_BUFFER).ok();
         let app = seat.refusal().map_or_else(|| self.app.clone(), Full::app);
         let io = Patient::new(socket, self.limits.answer_pause, seat);
         let Some((acceptor, plain)) = &self.tls else { return self.talk(io, app, peer).await };
