@@ -42,6 +42,9 @@ pub(super) struct Try {
     pub(super) ended: Instant,
 }
 
+/// More tokens than any request has: the longest contexts hold some ten million. Sums of such counts stay numbers.
+const MOST_TOKENS: u64 = 1 << 28;
+
 /// Finish reasons by which engines say that they gave a request up (vLLM and SGLang; TGI's proxies).
 const GIVEN_UP: [&str; 3] = ["abort", "error", "cancelled"];
 /// Tokens per text event above which chunks are said to carry several.
@@ -146,7 +149,8 @@ fn settle_arrivals(record: &mut Record, notes: &mut Vec<StreamNote>) {
     let plausible = record.arrivals.iter().all(|arrival| {
         events += u64::from(arrival.text_events);
         let tokens = arrival.usage_tokens.map_or(last, std::num::NonZeroU32::get);
-        let ok = tokens >= last && (arrival.usage_tokens.is_none() || u64::from(tokens) >= events);
+        let counted = events..=MOST_TOKENS;
+        let ok = tokens >= last && (arrival.usage_tokens.is_none() || counted.contains(&u64::from(tokens)));
         last = tokens;
         ok
     });
@@ -162,13 +166,13 @@ fn settle_usage(record: &Record, notes: &mut Vec<StreamNote>) -> (Option<Usage>,
     let completion_tokens = match report.completion_tokens {
         // Text came, so this is a placeholder: no count at all.
         Some(0) if record.saw.content == Seen::Yes || record.saw.reasoning == Seen::Yes => None,
-        Some(tokens) if tokens < record.text_events => {
+        Some(tokens) if tokens < record.text_events || tokens > MOST_TOKENS => {
             notes.push(StreamNote::UsageImplausible);
             None
         }
         other => other,
     };
-    let prompt_tokens = report.prompt_tokens.filter(|tokens| *tokens > 0);
+    let prompt_tokens = report.prompt_tokens.filter(|tokens| (1..=MOST_TOKENS).contains(tokens));
     let usage = Usage {
         prompt_tokens,
         completion_tokens,

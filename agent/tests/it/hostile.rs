@@ -9,8 +9,9 @@ use std::{
 
 use bytes::Bytes;
 use speedmatrix_agent::{
-    client::{Ask, Body, Connection, KeepText, Outcome, SlotCounters, Target, http::Http},
+    client::{Ask, Body, Connection, KeepText, Outcome, SlotCounters, Target, http::Http, probe::probe},
     clock::Clock,
+    secret::Secret,
 };
 use speedmatrix_shared::{
     plan::draft::parse_target,
@@ -174,6 +175,67 @@ async fn what_a_hostile_server_sends_ends_in_bounds_and_in_words() {
     "#);
 }
 
+/// An answer whole in one chunk, whose usage says this.
+fn counted(usage: &str) -> String {
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\
+         data: {{\"choices\":[{{\"delta\":{{\"content\":\"aye\"}}}}]}}\n\n\
+         data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"stop\"}}],\"usage\":{usage}}}\n\ndata: [DONE]\n\n"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn numbers_that_can_not_be_count_nothing() {
+    let cases = [
+        ("as it should be", "{\"completion_tokens\":7}"),
+        ("below zero", "{\"completion_tokens\":-7}"),
+        ("huge", "{\"completion_tokens\":18446744073709551615}"),
+        ("larger than any whole number", "{\"completion_tokens\":1e400}"),
+        ("a fraction", "{\"completion_tokens\":0.5}"),
+        ("no number", "{\"completion_tokens\":NaN}"),
+        ("a text", "{\"completion_tokens\":\"7\"}"),
+        ("of another kind", "[[[]]]"),
+    ];
+    let mut lines = Vec::new();
+    for (name, usage) in cases {
+        let (url, serving) = server(&counted(usage), Then::HalfCloses, 1);
+        let outcome = asked(&mut connection(&url)).await;
+        tokio::task::spawn_blocking(|| serving.join().unwrap()).await.unwrap();
+        let (tokens, _) = outcome.trace.output_tokens();
+        lines.push(format!("{name}: {tokens} tokens, {:?}, {:?}", outcome.trace.notes, outcome.trace.end));
+    }
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    as it should be: 7 tokens, [MultiTokenChunks], Completed { finish_reason: Some("stop") }
+    below zero: 1 tokens, [UsageMissing], Completed { finish_reason: Some("stop") }
+    huge: 1 tokens, [UsageImplausible], Completed { finish_reason: Some("stop") }
+    larger than any whole number: 1 tokens, [UsageMissing, MalformedEventSkipped], Completed { finish_reason: None }
+    a fraction: 1 tokens, [UsageMissing], Completed { finish_reason: Some("stop") }
+    no number: 1 tokens, [UsageMissing, MalformedEventSkipped], Completed { finish_reason: None }
+    a text: 1 tokens, [UsageMissing], Completed { finish_reason: Some("stop") }
+    of another kind: 1 tokens, [UsageMissing], Completed { finish_reason: Some("stop") }
+    "#);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_text_that_is_no_utf8_is_kept_as_well_as_it_can_be() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let serving = std::thread::spawn(move || {
+        let (mut io, _) = listener.accept().unwrap();
+        assert!(io.read(&mut [0; 4_096]).unwrap() > 0);
+        let said = [
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n".as_slice(),
+            b"data: {\"choices\":[{\"delta\":{\"content\":\"a\xff\xc3(\\ud800b\"}}]}\n\n\xff\xfe: \x80\n\n",
+            b"data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+        ];
+        io.write_all(&said.concat()).unwrap();
+    });
+    let outcome = asked(&mut connection(&url)).await;
+    serving.join().unwrap();
+    let completed = RequestEnd::Completed { finish_reason: Some("stop".into()) };
+    assert_eq!((outcome.trace.end, outcome.text.unwrap().content.as_str()), (completed, "a\u{fffd}\u{fffd}(\u{fffd}b"));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_of_resets_is_that_many_failures() {
     const STORM: usize = 50;
@@ -218,6 +280,31 @@ async fn a_drip_is_cut_as_soon_as_somebody_wants_the_end() {
     assert_eq!(outcome.trace.end, RequestEnd::Cut);
     drop(connection);
     assert!(serving.join().unwrap() > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redirect_is_not_followed_and_the_key_goes_nowhere() {
+    let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = elsewhere.local_addr().unwrap();
+    let said = format!(
+        "HTTP/1.1 307 Temporary Redirect\r\nlocation: http://{place}/v1/models\r\ncontent-length: 0\r\n\
+         connection: close\r\n\r\n"
+    );
+    let (url, serving) = server(&said, Then::HalfCloses, 3);
+    let target = Target { url: parse_target(&url).unwrap(), key: Secret::new("sk-only-for-the-target") };
+    let answer = Http::new(&target).unwrap().get("/v1/models").await.unwrap();
+    assert_eq!(answer.status, 307);
+    let refused = probe(&target, None).await.unwrap_err().to_string();
+    let outcome = asked(&mut Connection::new(&target, Clock::start()).unwrap()).await;
+    let RequestEnd::Failed(failure) = outcome.trace.end else { panic!("it was followed") };
+    assert_eq!(failure.kind, FailureKind::Redirect);
+    for words in [&refused, &failure.text] {
+        assert!(words.contains(&place.to_string()) && !words.contains("sk-only"), "{words}");
+    }
+    tokio::task::spawn_blocking(|| serving.join().unwrap()).await.unwrap();
+    // Nobody asked there.
+    elsewhere.set_nonblocking(true).unwrap();
+    assert_eq!(elsewhere.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
