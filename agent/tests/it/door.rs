@@ -38,6 +38,8 @@ enum Who {
     Nobody,
     Wrong,
     RunOut,
+    /// An operator's that was taken back.
+    TakenBack,
     Operator,
     Viewer,
     /// Only of the run `abc`.
@@ -47,8 +49,16 @@ enum Who {
 }
 
 impl Who {
-    const ALL: [Self; 7] =
-        [Self::Nobody, Self::Wrong, Self::RunOut, Self::Operator, Self::Viewer, Self::ViewerOfRun, Self::ViewerOfOther];
+    const ALL: [Self; 8] = [
+        Self::Nobody,
+        Self::Wrong,
+        Self::RunOut,
+        Self::TakenBack,
+        Self::Operator,
+        Self::Viewer,
+        Self::ViewerOfRun,
+        Self::ViewerOfOther,
+    ];
 }
 
 struct Guarded {
@@ -93,7 +103,7 @@ async fn token(agent: &Agent, who: Who) -> Option<String> {
         Who::Nobody => return None,
         Who::Wrong => return Some(Token::new().unwrap().expose().to_owned()),
         Who::RunOut => (Role::Operator, None, Some(1)),
-        Who::Operator => (Role::Operator, None, None),
+        Who::TakenBack | Who::Operator => (Role::Operator, None, None),
         Who::Viewer => (Role::Viewer, None, None),
         Who::ViewerOfRun => (Role::Viewer, Some("abc"), None),
         Who::ViewerOfOther => (Role::Viewer, Some("abd"), None),
@@ -101,7 +111,10 @@ async fn token(agent: &Agent, who: Who) -> Option<String> {
     let token = Token::new().unwrap();
     let run = run.map(|run| run.parse().unwrap());
     let pass = Pass { number: 0, role, run, name: format!("{who:?}"), created_unix_ms: 0, until_unix_ms };
-    agent.runs.store().add_pass(KeptPass { digest: token.digest(), pass }, 0).await.unwrap();
+    let pass = agent.runs.store().add_pass(KeptPass { digest: token.digest(), pass }, 0).await.unwrap();
+    if who == Who::TakenBack {
+        assert!(agent.runs.store().revoke_pass(pass.number).await.unwrap());
+    }
     Some(token.expose().to_owned())
 }
 
@@ -131,33 +144,46 @@ async fn each_route_opens_to_whom_it_should() {
         table.push(row.replace("too_many_failures", "token_invalid"));
     }
     insta::assert_snapshot!(table.join("\n"), @"
-GET /healthz: Nobody=yes Wrong=yes RunOut=yes Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=yes
-GET /readyz: Nobody=yes Wrong=yes RunOut=yes Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=yes
-GET /metrics: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid Operator=yes Viewer=yes ViewerOfRun=other_run ViewerOfOther=other_run
-GET /api/v1/info: Nobody=yes Wrong=yes RunOut=yes Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=yes
-POST /api/v1/enter: Nobody=yes Wrong=yes RunOut=yes Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=yes
-DELETE /api/v1/enter: Nobody=yes Wrong=yes RunOut=yes Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=yes
-GET /api/v1/runs: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=yes
-POST /api/v1/runs: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
-GET /api/v1/runs/{id}: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=other_run
-PATCH /api/v1/runs/{id}: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
-DELETE /api/v1/runs/{id}: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
-GET /api/v1/runs/{id}/live: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=other_run
-POST /api/v1/runs/{id}/stop: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
-POST /api/v1/runs/{id}/steer: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
-POST /api/v1/runs/{id}/resume: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
-GET /api/v1/runs/{id}/export: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=other_run
-GET /api/v1/runs/{id}/cells/{cell}: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=other_run
-GET /api/v1/runs/{id}/cells/{cell}/requests: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=other_run
-GET /api/v1/runs/{id}/labels: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=other_run
-POST /api/v1/runs/{id}/restore: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
-POST /api/v1/probe: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
-POST /api/v1/import: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
-GET /api/v1/servers: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
-GET /api/v1/passes: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
-POST /api/v1/passes: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
-DELETE /api/v1/passes/{pass}: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
+GET /healthz: Nobody=yes Wrong=yes RunOut=yes TakenBack=yes Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=yes
+GET /readyz: Nobody=yes Wrong=yes RunOut=yes TakenBack=yes Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=yes
+GET /metrics: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=yes ViewerOfRun=other_run ViewerOfOther=other_run
+GET /api/v1/info: Nobody=yes Wrong=yes RunOut=yes TakenBack=yes Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=yes
+POST /api/v1/enter: Nobody=yes Wrong=yes RunOut=yes TakenBack=yes Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=yes
+DELETE /api/v1/enter: Nobody=yes Wrong=yes RunOut=yes TakenBack=yes Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=yes
+GET /api/v1/runs: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=yes
+POST /api/v1/runs: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
+GET /api/v1/runs/{id}: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=other_run
+PATCH /api/v1/runs/{id}: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
+DELETE /api/v1/runs/{id}: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
+GET /api/v1/runs/{id}/live: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=other_run
+POST /api/v1/runs/{id}/stop: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
+POST /api/v1/runs/{id}/steer: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
+POST /api/v1/runs/{id}/resume: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
+GET /api/v1/runs/{id}/export: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=other_run
+GET /api/v1/runs/{id}/cells/{cell}: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=other_run
+GET /api/v1/runs/{id}/cells/{cell}/requests: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=other_run
+GET /api/v1/runs/{id}/labels: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=other_run
+POST /api/v1/runs/{id}/restore: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
+POST /api/v1/probe: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
+POST /api/v1/import: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
+GET /api/v1/servers: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
+GET /api/v1/passes: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
+POST /api/v1/passes: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
+DELETE /api/v1/passes/{pass}: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
 ");
+}
+
+/// A new route fails this until it has a rule, and by that a row in the table above.
+#[test]
+fn every_route_of_the_router_has_a_rule() {
+    let source = include_str!("../../src/server/mod.rs");
+    let routes = source.lines().filter_map(|line| line.trim().strip_prefix(".route(path::"));
+    let handlers: usize = routes
+        .map(|route| {
+            ["get(", "post(", "patch(", "put(", "delete("].map(|by| route.matches(by).count()).iter().sum::<usize>()
+        })
+        .sum();
+    assert_eq!(handlers, RULES.len(), "each method of each route in server/mod.rs has one row in RULES");
 }
 
 #[tokio::test]
@@ -177,6 +203,7 @@ async fn what_is_told_depends_on_who_asks() {
 Nobody: None None 0 targets, runs []
 Wrong: None None 0 targets, runs []
 RunOut: None None 0 targets, runs []
+TakenBack: None None 0 targets, runs []
 Operator: Some(Operator) None 1 targets, runs ["abc", "reference"]
 Viewer: Some(Viewer) None 0 targets, runs ["abc", "reference"]
 ViewerOfRun: Some(Viewer) Some(RunId("abc")) 0 targets, runs ["abc"]

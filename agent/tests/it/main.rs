@@ -32,6 +32,8 @@ mod host;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod hostile_requests;
+#[cfg(test)]
 mod labels;
 #[cfg(test)]
 mod logging;
