@@ -2,13 +2,14 @@
 //! that speaks another version.
 
 use anyhow::{Context as _, Result, ensure};
+use serde_json::json;
 use thirtyfour::prelude::*;
 
 use crate::{
     looks,
     relay::{Relay, Way},
     rig::{Rig, axe, no_errors, shot, until, wait_for, wait_text},
-    run::{finished, matrix, start_small_run},
+    run::{finished, matrix, start_long_run, start_small_run},
 };
 
 /// Rows of an open table.
@@ -114,6 +115,40 @@ async fn nothing_is_missing_after_the_network_was_cut() -> Result<()> {
     }
     let (left, right) = (matrix(&near).await?, matrix(&far).await?);
     ensure!(left == right, "the browsers differ: {left:?} and {right:?}");
+    for page in [near, far] {
+        page.quit().await?;
+    }
+    Ok(())
+}
+
+/// A page that is put to sleep and woken as a telephone does it.
+async fn lifecycle(page: &WebDriver, state: &str) -> Result<()> {
+    page.cdp().send_raw("Page.setWebLifecycleState", json!({"state": state})).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_page_catches_up_after_silence_and_after_sleep() -> Result<()> {
+    let rig = Rig::start(&[]).await?;
+    let relay = Relay::start(&rig.url).await?;
+    let (near, far) = (rig.browser(1440, 900).await?, rig.browser(1440, 900).await?);
+    let url = start_long_run(&near, &rig.url).await?;
+    far.goto(format!("{}{}", relay.url, url.trim_start_matches(rig.url.trim_end_matches('/')))).await?;
+    wait_text(&far, "[data-testid=conn]", |text| text == "Connected").await?;
+    // Sockets of a network that has gone don't close: more than ten seconds without a word, which the page notices.
+    relay.go(Way::Silent);
+    wait_text(&far, "[data-testid=conn]", |text| text.contains("Reconnecting")).await?;
+    relay.go(Way::Open);
+    wait_text(&far, "[data-testid=conn]", |text| text == "Connected").await?;
+    let before = finished(&near).await?;
+    // A telephone that sleeps runs no script, and its network may have gone meanwhile.
+    lifecycle(&far, "frozen").await?;
+    relay.go(Way::Cut);
+    until("another cell", async || Ok((finished(&near).await? > before).then_some(()))).await?;
+    relay.go(Way::Open);
+    lifecycle(&far, "active").await?;
+    until("what happened meanwhile", async || Ok((finished(&far).await? > before).then_some(()))).await?;
+    wait_text(&far, "[data-testid=conn]", |text| text == "Connected").await?;
     for page in [near, far] {
         page.quit().await?;
     }

@@ -21,6 +21,8 @@ pub(crate) enum Way {
     Open,
     /// Nothing goes through; what was connected is cut.
     Cut,
+    /// Nothing goes through, and nobody is told: sockets stay open, as when a telephone loses its network.
+    Silent,
     /// It says `said` wherever the agent says `meant`, which must be as long.
     Other { meant: String, said: String },
 }
@@ -57,7 +59,7 @@ impl Relay {
         Ok(Self { url: format!("http://127.0.0.1:{port}"), setting, task })
     }
 
-    /// Goes another way from now on. What is connected is cut.
+    /// Goes another way from now on. What is connected is cut, or falls silent until the next change.
     pub(crate) fn go(&self, way: Way) {
         self.setting.send_modify(|setting| {
             setting.way = way;
@@ -88,25 +90,31 @@ fn place(url: &str) -> String {
 /// One connection, until either side ends it or the setting changes.
 async fn relay(browser: TcpStream, mut seen: watch::Receiver<Setting>) {
     let setting = seen.borrow_and_update().clone();
-    if setting.way == Way::Cut {
-        return;
+    match setting.way {
+        Way::Cut => return,
+        // An error means that the test is over.
+        Way::Silent => return drop(seen.changed().await),
+        Way::Open | Way::Other { .. } => {}
     }
     let Ok(agent) = TcpStream::connect(&setting.agent).await else { return };
     let words = match setting.way {
         Way::Other { meant, said } => Some((meant, said)),
-        Way::Open | Way::Cut => None,
+        Way::Open | Way::Cut | Way::Silent => None,
     };
-    let (from_browser, to_browser) = browser.into_split();
-    let (from_agent, to_agent) = agent.into_split();
+    let (mut from_browser, mut to_browser) = browser.into_split();
+    let (mut from_agent, mut to_agent) = agent.into_split();
     tokio::select! {
-        () = pass(from_browser, to_agent, None) => {}
-        () = pass(from_agent, to_browser, words.map(Arc::new)) => {}
+        () = pass(&mut from_browser, &mut to_agent, None) => {}
+        () = pass(&mut from_agent, &mut to_browser, words.map(Arc::new)) => {}
         // An error means that the test is over.
         _changed = seen.changed() => {}
     }
+    if seen.borrow_and_update().way == Way::Silent {
+        drop(seen.changed().await);
+    }
 }
 
-async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, words: Option<Arc<(String, String)>>) {
+async fn pass(from: &mut OwnedReadHalf, to: &mut OwnedWriteHalf, words: Option<Arc<(String, String)>>) {
     let mut bytes = vec![0; 64 * 1_024];
     loop {
         let Ok(read @ 1..) = from.read(&mut bytes).await else { return };
