@@ -6,12 +6,14 @@ use leptos_router::{NavigateOptions, hooks::use_navigate};
 use speedmatrix_shared::{
     compare::{CellSide, CellVerdict, ComparedCell, Comparison, export},
     format,
+    id::CellId,
     stats::compare::Direction,
 };
 
 use super::{
     Compared,
     cell::{self, CLIP, DeltaView, STEPS},
+    maps::Maps,
     matrix::Matrix,
 };
 use crate::{
@@ -50,14 +52,17 @@ pub fn MatrixSection(
             <div class="section-head">
                 <div>
                     <h2 id="matrix-title">"Differences"</h2>
-                    <p class="say">{label}": B against A in each cell, with its 95 % interval in percent of A."</p>
+                    <p class="say">{label}": B against A in each cell, with its 95 % interval in percent of A. The small maps show both runs in one colour scale."</p>
                 </div>
             </div>
             <div class="panel deltas">
-                {prefill_grid}
-                {decode_grid}
+                <div class="grids">
+                    {prefill_grid}
+                    {decode_grid}
+                </div>
                 <ReadOut compared/>
                 <Legend compared/>
+                <Maps compared prefill decode/>
             </div>
         </section>
     }
@@ -157,6 +162,7 @@ fn Grid(compared: Compared, matrix: Matrix, kind: Kind, over: &'static str) -> i
     let (rows, columns) = (matrix.rows.clone(), matrix.columns.clone());
     let grid = Shared { compared, matrix: StoredValue::new(matrix), kind, stop: RwSignal::new((0, 0)), go };
     let stops = Selector::new(move || grid.stop.get());
+    let read = Selector::new(move || compared.read.get());
     let count = columns.len();
     let heads: Vec<_> =
         columns.iter().map(|head| view! { <th scope="col" role="columnheader">{head.clone()}</th> }).collect();
@@ -165,7 +171,7 @@ fn Grid(compared: Compared, matrix: Matrix, kind: Kind, over: &'static str) -> i
         Kind::Decode => "Context",
     };
     let row_view = |(row, head): (usize, String)| {
-        let cells: Vec<_> = (0..count).map(|column| cell_view(grid, &stops, row, column)).collect();
+        let cells: Vec<_> = (0..count).map(|column| cell_view(grid, (&stops, &read), row, column)).collect();
         view! {
             <tr role="row">
                 <th scope="row" role="rowheader">{head}</th>
@@ -207,15 +213,19 @@ fn Grid(compared: Compared, matrix: Matrix, kind: Kind, over: &'static str) -> i
     }
 }
 
-fn cell_view(grid: Shared, stops: &Selector<(usize, usize)>, row: usize, column: usize) -> impl IntoView + use<> {
+/// Which cell the Tab key reaches, and which one is read out.
+type Marks<'a> = (&'a Selector<(usize, usize)>, &'a Selector<Option<CellId>>);
+
+fn cell_view(grid: Shared, (stops, read): Marks<'_>, row: usize, column: usize) -> impl IntoView + use<> {
     let shown = Memo::new(move |_| grid.view(row, column));
     let is_left_out = Memo::new(move |_| grid.is_left_out(row, column));
-    let stops = stops.clone();
+    let (stops, read) = (stops.clone(), read.clone());
     let here = (row, column);
     let id = untrack(|| grid.cell(row, column, |_, cell| cell.id));
     let class = move || {
         let out = if is_left_out.get() { " out" } else { "" };
-        shown.with(|cell| format!("{}{out}", if cell.class.is_empty() { "nothing" } else { cell.class }))
+        let read = if id.is_some() && read.selected(&id) { " read" } else { "" };
+        shown.with(|cell| format!("{}{out}{read}", if cell.class.is_empty() { "nothing" } else { cell.class }))
     };
     view! {
         <td

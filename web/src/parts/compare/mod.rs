@@ -7,6 +7,7 @@ pub mod curves;
 pub mod head;
 pub mod heat;
 pub mod load;
+pub mod maps;
 pub mod matrix;
 pub mod others;
 pub mod pick;
