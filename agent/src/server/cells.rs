@@ -1,14 +1,17 @@
 //! A finished cell looked at closely: what its record tells beyond its numbers, and its requests one by one.
 
 use axum::{
+    Json,
     extract::{Path, State},
     http::{StatusCode, header},
     response::{IntoResponse as _, Response},
 };
 use serde::Serialize;
 use speedmatrix_shared::{
+    api::CellInRun,
     detail::{CellDetail, requests::Columns},
     event::Origin,
+    facts,
     id::{CellId, RunId},
     raw::{RawCell, codec},
     state::{CellState, RunState},
@@ -33,6 +36,20 @@ pub(super) async fn requests(
     Path((run, cell)): Path<(String, String)>,
 ) -> Result<Response, Refusal> {
     app.look(&run, &cell, Columns::of).await
+}
+
+/// What other stored runs measured in the cell of that name; whether this run did so is no matter.
+pub(super) async fn history(
+    State(app): State<AppState>,
+    Path((run, cell)): Path<(String, String)>,
+) -> Result<Json<Vec<CellInRun>>, Refusal> {
+    let cell: CellId = cell.parse()?;
+    let run = app.run(&run).await?;
+    if run.cell(cell).is_none() {
+        return Err(no_such_cell(&run, cell));
+    }
+    let model = facts::summary(&run).model;
+    Ok(Json(app.runs.store().cell_in_others(&run.id, cell, model).await?))
 }
 
 impl AppState {
@@ -67,8 +84,7 @@ impl AppState {
 /// Only finished cells have a record; of the others it is said what is so.
 fn measured(run: &RunState, cell: CellId) -> Result<(), Refusal> {
     let Some(found) = run.cell(cell) else {
-        let detail = format!("run {} has no cell {cell}: open the run to see its cells", run.id);
-        return Err(Refusal::new(StatusCode::NOT_FOUND, "no_such_cell", detail));
+        return Err(no_such_cell(run, cell));
     };
     let so = match &found.state {
         CellState::Finished { .. } => return Ok(()),
@@ -79,6 +95,11 @@ fn measured(run: &RunState, cell: CellId) -> Result<(), Refusal> {
         CellState::Cancelled => "was not measured to its end: the run was stopped in it".to_owned(),
     };
     Err(Refusal::new(StatusCode::CONFLICT, "cell_not_measured", format!("{cell} {so}")))
+}
+
+fn no_such_cell(run: &RunState, cell: CellId) -> Refusal {
+    let detail = format!("run {} has no cell {cell}: open the run to see its cells", run.id);
+    Refusal::new(StatusCode::NOT_FOUND, "no_such_cell", detail)
 }
 
 fn not_kept(run: &RunState, cell: CellId) -> Refusal {

@@ -69,6 +69,7 @@ pub const RULES: &[(Method, &str, Need)] = &[
     (Method::GET, path::EXPORT, Need::LookAtRun),
     (Method::GET, path::CELL, Need::LookAtRun),
     (Method::GET, path::REQUESTS, Need::LookAtRun),
+    (Method::GET, path::HISTORY, Need::LookAtAll),
     (Method::GET, path::LABELS, Need::LookAtRun),
     (Method::POST, path::RESTORE, Need::Act),
     (Method::POST, path::PROBE, Need::Act),

@@ -132,6 +132,7 @@ pub fn app(state: AppState) -> Router {
         .route(path::CELL, get(cells::detail))
         .route(path::REQUESTS, get(cells::requests))
         .route(path::RUNS, get(runs::list).post(runs::start))
+        .route(path::HISTORY, get(cells::history))
         .layer(CompressionLayer::new());
     let api = Router::new()
         .route(path::HEALTH, get(health::alive))

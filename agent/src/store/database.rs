@@ -14,7 +14,7 @@ use speedmatrix_shared::{
     event::{Envelope, RunEvent, RunOutcome},
     facts::summary as summary_of,
     id::{CellId, RunId},
-    state::{Applied, RunState, RunStatus},
+    state::{Applied, Cell, RunState, RunStatus},
     stats::{cell::CellResult, summary::Summary},
     units::Nanos,
 };
@@ -158,7 +158,7 @@ impl Database {
     fn write(&mut self, state: &RunState, entry: Entry<'_>) -> Result<(), StoreError> {
         self.change(|change| {
             write_run(change, state)?;
-            write_event(change, &state.id, entry)
+            write_event(change, state, entry)
         })
     }
 
@@ -305,9 +305,10 @@ pub(super) fn write_run(change: &Transaction<'_>, state: &RunState) -> rusqlite:
         .map(drop)
 }
 
-pub(super) fn write_event(change: &Transaction<'_>, run: &RunId, entry: Entry<'_>) -> rusqlite::Result<()> {
+/// An event of a run that is `state` after it, and of a finished cell what all its repeats found.
+pub(super) fn write_event(change: &Transaction<'_>, state: &RunState, entry: Entry<'_>) -> rusqlite::Result<()> {
     let Entry { envelope, json, raw } = entry;
-    let run = run.as_str();
+    let run = state.id.as_str();
     change.prepare_cached("INSERT INTO events (run, seq, at, json) VALUES (?1, ?2, ?3, ?4)")?.execute(params![
         run,
         whole(envelope.seq),
@@ -315,7 +316,8 @@ pub(super) fn write_event(change: &Transaction<'_>, run: &RunId, entry: Entry<'_
         json
     ])?;
     if let RunEvent::CellFinished { cell, result } = &envelope.event {
-        write_cell(change, run, *cell, result)?;
+        let of_all = state.cell(*cell).and_then(Cell::result).unwrap_or(result);
+        write_cell(change, run, *cell, of_all)?;
         if let Some(bytes) = raw {
             raw::write(change, raw::Row { run, cell: *cell, seq: envelope.seq, rules: result.rules, bytes })?;
         }

@@ -39,7 +39,7 @@ impl Database {
         self.change(|change| {
             write_run(change, &run.state)?;
             for (envelope, json) in run.events.iter().zip(&jsons) {
-                write_event(change, id, Entry { envelope, json, raw: None })?;
+                write_event(change, &run.state, Entry { envelope, json, raw: None })?;
             }
             labels::write(change, id, &run.labels)
         })

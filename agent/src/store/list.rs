@@ -19,7 +19,7 @@ use super::{
 
 /// A line as it is stored.
 #[derive(Debug)]
-struct Stored {
+pub(super) struct Stored {
     id: String,
     started: i64,
     summary: String,
@@ -27,24 +27,34 @@ struct Stored {
     labels: Option<String>,
 }
 
+impl Stored {
+    /// The columns that a query for it begins with.
+    pub(super) const COLUMNS: &str = "runs.id, started_unix_ms, summary, damage, labels.json";
+
+    /// From a row of such a query.
+    pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            id: row.get(0)?,
+            started: row.get(1)?,
+            summary: row.get(2)?,
+            damage: row.get(3)?,
+            labels: row.get(4)?,
+        })
+    }
+}
+
 impl Database {
     pub(super) fn list(&mut self) -> Result<Vec<RunSummary>, StoreError> {
         let unended = self.end_dead_runs()?;
-        let sql = "SELECT id, started_unix_ms, summary, damage, labels.json FROM runs LEFT JOIN labels ON run = id \
-                   WHERE deleted_unix_ms IS NULL ORDER BY ended, started_unix_ms DESC, id DESC";
-        let read = |row: &Row<'_>| {
-            Ok(Stored {
-                id: row.get(0)?,
-                started: row.get(1)?,
-                summary: row.get(2)?,
-                damage: row.get(3)?,
-                labels: row.get(4)?,
-            })
-        };
+        let sql = format!(
+            "SELECT {} FROM runs LEFT JOIN labels ON run = id \
+             WHERE deleted_unix_ms IS NULL ORDER BY ended, started_unix_ms DESC, id DESC",
+            Stored::COLUMNS
+        );
         let rows: Vec<_> = self
             .connection()
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.query_map([], read)?.collect())
+            .prepare_cached(&sql)
+            .and_then(|mut statement| statement.query_map([], Stored::read)?.collect())
             .map_err(|e| explain(self.path(), e))?;
         let mut lines: Vec<RunSummary> = rows.into_iter().filter_map(|row| self.line(row)).collect();
         for (run, error) in unended {
@@ -57,7 +67,7 @@ impl Database {
     }
 
     /// A line of the list. A summary that can't be read, as one of an older version, is made again from the events.
-    fn line(&self, stored: Stored) -> Option<RunSummary> {
+    pub(super) fn line(&self, stored: Stored) -> Option<RunSummary> {
         // A name that is none can't be asked for either, so the run is not shown.
         let id: RunId = stored.id.parse().ok()?;
         let started_unix_ms = u64::try_from(stored.started).unwrap_or(0);

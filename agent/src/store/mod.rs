@@ -6,6 +6,7 @@
 mod counts;
 mod database;
 mod error;
+mod history;
 mod import;
 mod labels;
 mod list;
@@ -22,7 +23,7 @@ use std::{
 };
 
 use speedmatrix_shared::{
-    api::{Pass, RunSummary},
+    api::{CellInRun, Pass, RunSummary},
     event::Envelope,
     id::{CellId, RunId},
     label::{LabelPatch, Labels},
@@ -134,6 +135,17 @@ impl Store {
     /// All runs: running ones first, then newest first. A run whose record is damaged is among them and says so.
     pub async fn list(&self) -> Result<Vec<RunSummary>, StoreError> {
         self.call(Database::list).await
+    }
+
+    /// What runs other than `run` measured in a cell, some dozens at most: those of `model` first, each time newest first.
+    pub async fn cell_in_others(
+        &self,
+        run: &RunId,
+        cell: CellId,
+        model: Option<String>,
+    ) -> Result<Vec<CellInRun>, StoreError> {
+        let run = run.clone();
+        self.call(move |database| database.cell_in_others(&run, cell, model.as_deref())).await
     }
 
     /// A run as its events tell.

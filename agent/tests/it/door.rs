@@ -162,6 +162,7 @@ POST /api/v1/runs/{id}/resume: Nobody=token_missing Wrong=token_invalid RunOut=t
 GET /api/v1/runs/{id}/export: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=other_run
 GET /api/v1/runs/{id}/cells/{cell}: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=other_run
 GET /api/v1/runs/{id}/cells/{cell}/requests: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=other_run
+GET /api/v1/runs/{id}/cells/{cell}/history: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=yes ViewerOfRun=other_run ViewerOfOther=other_run
 GET /api/v1/runs/{id}/labels: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=yes ViewerOfRun=yes ViewerOfOther=other_run
 POST /api/v1/runs/{id}/restore: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only
 POST /api/v1/probe: Nobody=token_missing Wrong=token_invalid RunOut=token_invalid TakenBack=token_invalid Operator=yes Viewer=viewer_only ViewerOfRun=viewer_only ViewerOfOther=viewer_only

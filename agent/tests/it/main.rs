@@ -28,6 +28,8 @@ mod exports;
 #[cfg(test)]
 mod health;
 #[cfg(test)]
+mod history;
+#[cfg(test)]
 mod host;
 #[cfg(test)]
 mod hostile;

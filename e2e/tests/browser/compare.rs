@@ -1,6 +1,6 @@
 //! Comparing two runs: chosen in the list, read, filtered, swapped, passed on; by keyboard alone and on a phone.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use thirtyfour::prelude::*;
 
 use crate::{
@@ -133,6 +133,10 @@ async fn the_keyboard_alone_compares() -> Result<()> {
     })
     .await?;
     wait_for(&page, "[data-chart=compare-level] .ka .ring").await?;
+    // The same cell has a ring in all three maps.
+    for map in ["delta-decode", "map-A", "map-B"] {
+        wait_for(&page, &format!("[data-testid={map}] [data-cell=decode-8K-2].read")).await?;
+    }
     shot(&page, "compare-read-out").await?;
     press(&page, Key::End).await?;
     wait_focus(&page, "matrix-cell-0-7").await?;
@@ -153,6 +157,48 @@ async fn the_keyboard_alone_compares() -> Result<()> {
     no_errors(&page).await?;
     page.quit().await?;
     Ok(())
+}
+
+#[tokio::test]
+async fn the_maps_of_both_runs_have_one_scale_and_one_cell_read_out() -> Result<()> {
+    let (rig, page) = with_pair(1440, 900).await?;
+    page.goto(format!("{}/compare?a=a&b=twice", rig.url)).await?;
+    let step = async |map: &str, cell: &str| -> Result<u32> {
+        let css = format!("[data-testid=map-{map}] [data-cell={cell}]");
+        let classes = wait_for(&page, &css).await?.attr("class").await?.unwrap_or_default();
+        let step = classes.split(' ').find_map(|class| class.strip_prefix('q')?.parse().ok());
+        step.with_context(|| format!("{css} has no colour step: {classes}"))
+    };
+    ensure!(
+        step("A", "decode-8K-1").await? < step("B", "decode-8K-1").await?,
+        "twice the speed has no stronger colour"
+    );
+    let from_map = wait_for(&page, "[data-testid=map-B] [data-cell=decode-16K-8]").await?;
+    from_map.scroll_into_view().await?;
+    from_map.click().await?;
+    wait_text(&page, "[data-testid=cell-note]", |text| text.contains("Sustained decode, 16K × 8")).await?;
+    wait_for(&page, "[data-testid=delta-decode] [data-cell=decode-16K-8].read").await?;
+    wait_for(&page, "[data-testid=map-A] [data-cell=decode-16K-8].read").await?;
+    let in_delta = wait_for(&page, "[data-testid=delta-decode] [data-cell=decode-8K-4]").await?;
+    in_delta.click().await?;
+    wait_for(&page, "[data-testid=map-B] [data-cell=decode-8K-4].read").await?;
+    let label = wait_for(&page, "[data-testid=map-B] [role=img]").await?.attr("aria-label").await?;
+    let label = label.unwrap_or_default();
+    ensure!(label.contains("B, Prefill") && label.contains("table of all cells"), "{label}");
+    // Another number has colours of its own: where less is better the strongest colour is the shortest time.
+    page.goto(format!("{}/compare?a=a&b=twice&m=ttft", rig.url)).await?;
+    let (short, long) = (step("A", "decode-8K-1").await?, step("A", "decode-8K-128").await?);
+    ensure!(short > long, "a TTFT of one request has step {short}, one of 128 has {long}");
+    no_errors(&page).await?;
+    page.quit().await?;
+    Ok(())
+}
+
+/// Whether the maps of both runs stand beside the differences, or below them.
+async fn maps_are_beside(page: &WebDriver) -> Result<bool> {
+    let script = "const at = id => document.querySelector(`[data-testid=${id}]`).getBoundingClientRect();
+        return at('maps').left >= at('delta-decode').right - 1";
+    Ok(page.execute(script, vec![]).await?.convert()?)
 }
 
 #[tokio::test]
@@ -178,6 +224,15 @@ async fn a_run_against_itself_and_against_nothing() -> Result<()> {
     wait_for(&page, "[data-testid=compare]").await?.click().await?;
     wait_address(&page, "/compare?a=a").await?;
     wait_for(&page, "[data-testid=choose-b]").await?;
+
+    // A link outlives its run: the other one stays chosen.
+    let delete = "fetch('/api/v1/runs/twice', {method: 'DELETE'}).then(answer => arguments[0](answer.status))";
+    ensure!(page.execute_async(delete, vec![]).await?.json() == 204, "the run was not deleted");
+    page.goto(format!("{}/compare?a=twice&b=a", rig.url)).await?;
+    wait_text(&page, "[data-testid=run-not-found]", |text| text.contains("has no run \"twice\"")).await?;
+    wait_for(&page, "[data-testid=choose-a] option[value=bb]").await?;
+    let gone = page.find_all(By::Css("[data-testid=choose-a] option[value=twice]")).await?;
+    ensure!(gone.is_empty(), "a deleted run can be chosen");
     page.quit().await?;
     Ok(())
 }
@@ -250,6 +305,9 @@ async fn the_page_fits_and_is_accessible() -> Result<()> {
             page.goto(format!("{}/compare?a=a&b=twice", rig.url)).await?;
             wait_for(&page, "[data-testid=delta-decode]").await?;
             check(&page, &name("page")).await?;
+            ensure!(maps_are_beside(&page).await? == (width > 1100), "the maps at {width} px");
+            page.execute("document.getElementById('matrix').scrollIntoView()", vec![]).await?;
+            shot(&page, &name("maps")).await?;
             chip(&page, "faster").await?.click().await?;
             wait_address(&page, "v=faster").await?;
             wait_for(&page, "[data-testid=export]").await?.click().await?;

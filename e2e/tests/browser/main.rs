@@ -5,6 +5,7 @@ mod base;
 mod cell;
 mod compare;
 mod door;
+mod history;
 mod live;
 mod looks;
 mod odd;

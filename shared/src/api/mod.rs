@@ -1,5 +1,6 @@
 //! What agent and clients say to each other: paths, bodies, and the messages of the live socket.
 
+mod history;
 mod live;
 
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,10 @@ use crate::{
     typed::TypedFacts,
 };
 
-pub use self::live::ServerMessage;
+pub use self::{
+    history::{CellInRun, MOST_OTHER_RUNS},
+    live::ServerMessage,
+};
 pub use crate::target::engine_line;
 
 /// Version of the messages below; a client with another one reloads itself.
@@ -52,6 +56,8 @@ pub mod path {
     pub const CELL: &str = "/api/v1/runs/{id}/cells/{cell}";
     /// GET: its requests, [`crate::detail::requests::Columns`].
     pub const REQUESTS: &str = "/api/v1/runs/{id}/cells/{cell}/requests";
+    /// GET: what other runs measured in it, a list of [`super::CellInRun`].
+    pub const HISTORY: &str = "/api/v1/runs/{id}/cells/{cell}/history";
     /// GET: the run's [`super::Labels`].
     pub const LABELS: &str = "/api/v1/runs/{id}/labels";
     /// POST: takes a deletion back.

@@ -204,12 +204,15 @@ pub enum CellStatus {
     Valid,
 }
 
+/// What the labels of failed cells begin with.
+const FAILED: &str = "Failed: ";
+
 impl CellStatus {
     /// The status in tables: the reference page's words where it has them.
     pub fn label(self) -> String {
         match self {
-            Self::Failed(kind) => format!("Failed: {}", kind.label()),
-            Self::NotDrained => "Failed: engine not idle".into(),
+            Self::Failed(kind) => format!("{FAILED}{}", kind.label()),
+            Self::NotDrained => format!("{FAILED}engine not idle"),
             Self::Contaminated => "Contaminated".into(),
             Self::LoopingOutput => "Looping output".into(),
             Self::RampIncomplete => "Ramp incomplete".into(),
@@ -224,6 +227,11 @@ impl CellStatus {
     /// Whether the cell has no numbers to stand on.
     pub const fn is_failed(self) -> bool {
         matches!(self, Self::Failed(_) | Self::NotDrained)
+    }
+
+    /// The same of a status of which only the label is known.
+    pub fn is_failed_label(label: &str) -> bool {
+        label.starts_with(FAILED)
     }
 }
 

@@ -10,6 +10,7 @@ pub mod lanes;
 pub mod line;
 pub mod live;
 pub mod mini;
+pub mod over_runs;
 pub mod scale;
 pub mod timeline;
 pub mod waterfall;

@@ -1,6 +1,7 @@
 //! One cell looked at closely: beside the report where there is room, else a page of its own.
 
 pub mod axis;
+pub mod history;
 pub mod list;
 pub mod numbers;
 pub mod over_time;
@@ -22,7 +23,7 @@ use leptos_router::{
     hooks::{use_location, use_navigate, use_query_map},
 };
 use speedmatrix_shared::{
-    api,
+    api::{self, CellInRun},
     detail::{CellDetail, requests::Columns},
     id::{CellId, Phase, RunId},
     plan::Load,
@@ -31,6 +32,7 @@ use speedmatrix_shared::{
 
 use self::{
     axis::TimeAxis,
+    history::InOtherRuns,
     list::{RequestList, Requests},
     numbers::{AllNumbers, FirstNumbers},
     over_time::OverTime,
@@ -248,6 +250,8 @@ fn Body(run: LiveRun, id: CellId, paths: Paths) -> impl IntoView {
     let load = state.with_untracked(|state| state.plan.load());
     let detail = ask::<CellDetail, _>(path(api::path::CELL), measured, |detail| detail);
     let requests = ask::<Columns, _>(path(api::path::REQUESTS), measured, move |columns| Requests::of(columns, load));
+    let others = ask::<Vec<CellInRun>, _>(path(api::path::HISTORY), measured, |others| others);
+    let history = move || measured.get().then(|| view! { <InOtherRuns run=state id others/> });
     let close_look = move || match detail.get() {
         _ if !measured.get() => ().into_any(),
         Asked::Loading => view! { <Loading what="the cell's record"/> }.into_any(),
@@ -259,6 +263,7 @@ fn Body(run: LiveRun, id: CellId, paths: Paths) -> impl IntoView {
             <FirstNumbers run=state id/>
             <Verdict run=state id/>
             {close_look}
+            {history}
             <AllNumbers run=state id/>
         </div>
     }
