@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     runs::{Opponent, Runs},
+    secret::Secret,
     store::{Access, Store},
     terminal::{LivePair, Terminal},
 };
@@ -63,7 +64,36 @@ pub(super) async fn ab(mut args: AbArgs, terminal: &mut Terminal) -> Result<Exit
     for line in hints(&comparison, &args.page) {
         terminal.hint(&line);
     }
+    if exit == Exit::Cancelled {
+        terminal.hint(&go_on(&ids));
+    }
     Ok(exit)
+}
+
+/// `resume A B`: both runs of a pair go on, in turns again.
+pub(super) async fn resume(
+    runs: &Arc<Runs>,
+    [(a, key_a), (b, key_b)]: [(RunId, Option<Secret>); 2],
+    terminal: &mut Terminal,
+) -> Result<Exit, CliError> {
+    runs.resume_pair([(&a, key_a), (&b, key_b)]).await?;
+    let ids = [a, b];
+    let shown = show(runs, &ids, terminal).await;
+    if shown.is_err() {
+        runs.shutdown().await;
+    }
+    let exit = shown?;
+    let [a, b] = &ids;
+    terminal.hint(&match exit {
+        Exit::Cancelled => go_on(&ids),
+        _ => format!("to compare both: `speedmatrix compare {a} {b}`"),
+    });
+    Ok(exit)
+}
+
+/// How a pair that was stopped goes on.
+fn go_on([a, b]: &[RunId; 2]) -> String {
+    format!("to go on with both, in turns again: `speedmatrix resume {a} {b}`")
 }
 
 /// The plan of both runs; it names no server.

@@ -77,11 +77,17 @@ pub(super) struct ResumeArgs {
     /// The run's id, as `runs` lists it
     #[arg(value_name = "RUN")]
     pub(super) run: String,
+    /// The other run of a pair that `ab` measured: both go on, in turns again
+    #[arg(value_name = "OTHER")]
+    pub(super) other: Option<String>,
     #[command(flatten)]
     pub(super) store: StoreArgs,
     /// Environment variable that holds the server's API key
     #[arg(long, value_name = "VAR")]
     pub(super) api_key_env: Option<String>,
+    /// Environment variable that holds the API key of the other run's server
+    #[arg(long, value_name = "VAR", requires = "other")]
+    pub(super) api_key_env_b: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ use speedmatrix_shared::{
 };
 
 use super::{
-    CliError, Exit, Interrupts,
+    CliError, Exit, Interrupts, ab,
     args::{PlanArgs, RunArgs},
     args_of_runs::ResumeArgs,
     target::key_from,
@@ -52,9 +52,15 @@ pub(super) async fn run(mut args: RunArgs, terminal: &mut Terminal) -> Result<Ex
 
 /// `resume`: goes on with a run that ended too early.
 pub(super) async fn resume(args: ResumeArgs, terminal: &mut Terminal) -> Result<Exit, CliError> {
-    let id: RunId = args.run.parse().map_err(|e| CliError::Usage(format!("{e}")))?;
+    let named = |id: &str| id.parse::<RunId>().map_err(|e| CliError::Usage(format!("{e}")));
+    let id = named(&args.run)?;
     let key = key_from("--api-key-env", args.api_key_env.as_deref())?;
+    let other = args.other.as_deref().map(named).transpose()?;
+    let other_key = key_from("--api-key-env-b", args.api_key_env_b.as_deref())?;
     let runs = Runs::new(Store::open(&args.store.path()?, Access::Measure).await?);
+    if let Some(other) = other {
+        return ab::resume(&runs, [(id, key), (other, other_key)], terminal).await;
+    }
     runs.resume(&id, key).await?;
     let subscription = runs.subscribe(&id).await?;
     let shown = show(&runs, &id, subscription, Printer::Table(Box::default()), terminal).await;

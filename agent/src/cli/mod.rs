@@ -116,6 +116,7 @@ impl CliError {
                 | StartError::Corpus(_)
                 | StartError::Load(StoreError::NoSuchRun(_))
                 | StartError::NothingOpen(_)
+                | StartError::NotAPair(_)
                 | StartError::Changed(_),
             )
             | Self::Store(StoreError::NoSuchRun(_))

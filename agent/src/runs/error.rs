@@ -39,6 +39,9 @@ pub enum StartError {
     /// There is nothing to go on with.
     #[error("run {0} can't go on: it is running, or has all its cells, or was not measured here")]
     NothingOpen(RunId),
+    /// Two runs can't take turns.
+    #[error("runs {} and {} are no pair: they need the same plan to take turns. Let each go on alone", .0[0], .0[1])]
+    NotAPair([RunId; 2]),
     /// What answers now is not what was measured.
     #[error("the run can't go on, as the server is another one now: {0}. Start a new run with the same plan")]
     Changed(String),

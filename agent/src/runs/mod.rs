@@ -141,24 +141,6 @@ impl Runs {
         begun.await.unwrap_or_else(|_the_runtime_ends| Err(StartError::Stopping))
     }
 
-    /// Goes on with a run that ended too early, with the cells that are missing, if its server is still the same.
-    pub async fn resume(self: &Arc<Self>, run: &RunId, key: Option<Secret>) -> Result<(), StartError> {
-        let reserved = self.reserve()?;
-        let state = self.store.load(run).await?;
-        if !state.can_go_on() {
-            return Err(StartError::NothingOpen(run.clone()));
-        }
-        let target = Target { url: state.plan.target().clone(), key };
-        let described = look(&target, state.plan.model()).await?;
-        let changed = resume::changes(&state, &described.facts);
-        if !changed.is_empty() {
-            return Err(StartError::Changed(changed.join("; ")));
-        }
-        let runs = Arc::clone(self);
-        let begun = tokio::spawn(async move { resume::go_on(&runs, &reserved, state, target, described).await });
-        begun.await.unwrap_or_else(|_the_runtime_ends| Err(StartError::Stopping))
-    }
-
     fn reserve(self: &Arc<Self>) -> Result<Reserved, StartError> {
         let mut slot = self.slot();
         match &*slot {

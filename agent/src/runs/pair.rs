@@ -8,11 +8,13 @@ use speedmatrix_shared::{
     id::RunId,
     label::LabelPatch,
     plan::{PlanDraft, RunPlan, Side},
+    state::RunState,
 };
 
 use super::{
     Runs, StartError, look,
     measure::{self, Begun},
+    resume,
 };
 use crate::{bench::turns::Seat, client::Target, host::Described, secret::Secret};
 
@@ -76,6 +78,39 @@ impl Runs {
         });
         begun.await.unwrap_or_else(|_the_runtime_ends| Err(StartError::Stopping))
     }
+
+    /// Goes on with both runs of a pair that ended too early, in turns again, if both servers are still the same. A cell
+    /// that one of them has and the other one lacks is measured on both sides once more: pairs stay pairs.
+    pub async fn resume_pair(
+        self: &Arc<Self>,
+        [(a, key_a), (b, key_b)]: [(&RunId, Option<Secret>); 2],
+    ) -> Result<(), StartError> {
+        let reserved = self.reserve()?;
+        let (one, other) = (resume::open(self, a).await?, resume::open(self, b).await?);
+        if a == b || in_common(&one) != in_common(&other) {
+            return Err(StartError::NotAPair([a.clone(), b.clone()]));
+        }
+        let (one, other) = (resume::same(one, key_a).await?, resume::same(other, key_b).await?);
+        let runs = Arc::clone(self);
+        let begun = tokio::spawn(async move {
+            let mut a = resume::begin_again(&runs, &reserved, one).await?;
+            let mut b = match resume::begin_again(&runs, &reserved, other).await {
+                Ok(begun) => begun,
+                Err(error) => return Err(given_up(a, error)),
+            };
+            [a.job.seat, b.job.seat] = Seat::pair();
+            measure::launch(&runs, a);
+            measure::launch(&runs, b);
+            Ok(())
+        });
+        begun.await.unwrap_or_else(|_the_runtime_ends| Err(StartError::Stopping))
+    }
+}
+
+/// What the plans of a pair have in common: all but the server, its model and the run's name.
+fn in_common(state: &RunState) -> PlanDraft {
+    let none = String::new;
+    PlanDraft { target: none(), model: none(), name: none(), ..PlanDraft::from(state.plan.clone()) }
 }
 
 async fn described(plan: RunPlan, key: Option<Secret>) -> Result<(RunPlan, Target, Described), StartError> {

@@ -12,7 +12,7 @@ use speedmatrix_shared::{
 use tokio::runtime::Handle;
 
 use super::{
-    Reserved, Runs, Slot, StartError,
+    Reserved, Runs, Slot, StartError, look,
     measure::{self, Begun},
     unix_ms,
 };
@@ -21,13 +21,14 @@ use crate::{
     client::Target,
     host::Described,
     hub::Teller,
+    secret::Secret,
 };
 
 /// Longest id that a run may have, and so what its prompts are seeded with, in bytes.
 const MAX_ID_BYTES: usize = 64;
 
 /// What is known on both sides and differs: half of a matrix of one server and half of another would tell of none.
-pub(super) fn changes(state: &RunState, now: &TargetFacts) -> Vec<String> {
+fn changes(state: &RunState, now: &TargetFacts) -> Vec<String> {
     let Some(then) = &state.facts else { return Vec::new() };
     let text = |value: &Option<String>| value.clone();
     let simulated = |facts: &TargetFacts| {
@@ -51,14 +52,49 @@ pub(super) fn changes(state: &RunState, now: &TargetFacts) -> Vec<String> {
     differ.map(|(name, then, now)| format!("{name} was {then} and is {now}")).collect()
 }
 
-/// Goes on with a run whose target answered.
-pub(super) async fn go_on(
-    runs: &Arc<Runs>,
-    _place: &Reserved,
+/// A run that can go on, and its server, which is still the same.
+pub(super) struct Again {
     state: RunState,
     target: Target,
-    Described { facts, gpus }: Described,
-) -> Result<(), StartError> {
+    described: Described,
+}
+
+impl Runs {
+    /// Goes on with a run that ended too early, with the cells that are missing, if its server is still the same.
+    pub async fn resume(self: &Arc<Self>, run: &RunId, key: Option<Secret>) -> Result<(), StartError> {
+        let reserved = self.reserve()?;
+        let again = same(open(self, run).await?, key).await?;
+        let runs = Arc::clone(self);
+        let begun = tokio::spawn(async move {
+            let begun = begin_again(&runs, &reserved, again).await?;
+            measure::launch(&runs, begun);
+            Ok(())
+        });
+        begun.await.unwrap_or_else(|_the_runtime_ends| Err(StartError::Stopping))
+    }
+}
+
+/// A run with cells that are missing.
+pub(super) async fn open(runs: &Runs, run: &RunId) -> Result<RunState, StartError> {
+    let state = runs.store.load(run).await?;
+    if state.can_go_on() { Ok(state) } else { Err(StartError::NothingOpen(run.clone())) }
+}
+
+/// Looks at the run's server, which must be the one that was measured.
+pub(super) async fn same(state: RunState, key: Option<Secret>) -> Result<Again, StartError> {
+    let target = Target { url: state.plan.target().clone(), key };
+    let described = look(&target, state.plan.model()).await?;
+    let changed = changes(&state, &described.facts);
+    if changed.is_empty() {
+        Ok(Again { state, target, described })
+    } else {
+        Err(StartError::Changed(changed.join("; ")))
+    }
+}
+
+/// Goes on with a run. It still has to be launched.
+pub(super) async fn begin_again(runs: &Arc<Runs>, _place: &Reserved, again: Again) -> Result<Begun, StartError> {
+    let Again { state, target, described: Described { facts, gpus } } = again;
     let corpus = measure::corpus(runs, &state.plan).await?;
     let clock = measure::clock(&facts).starting_at(state.at);
     let plan = state.plan.clone();
@@ -67,13 +103,11 @@ pub(super) async fn go_on(
     if !matches!(*runs.slot(), Slot::Starting) {
         return Err(StartError::Stopping);
     }
-    let again = RunEvent::RunResumed { resumed_unix_ms: unix_ms() };
-    let teller = Teller::go_on(runs.store.clone(), state, again, clock).await?;
+    let resumed = RunEvent::RunResumed { resumed_unix_ms: unix_ms() };
+    let teller = Teller::go_on(runs.store.clone(), state, resumed, clock).await?;
     let (patience, serving) = (Patience::default(), Handle::current());
     let seat = Seat::alone();
-    let job = Job { plan, settled, run, target, facts, clock, corpus, patience, serving, gpus, seat };
-    measure::launch(runs, Begun { teller, job });
-    Ok(())
+    Ok(Begun { teller, job: Job { plan, settled, run, target, facts, clock, corpus, patience, serving, gpus, seat } })
 }
 
 /// What was measured of a cell; nothing if it is open. A cell that was left out has no results.

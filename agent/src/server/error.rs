@@ -86,6 +86,7 @@ impl From<StartError> for Refusal {
             StartError::Load(StoreError::NoSuchRun(_)) => (StatusCode::NOT_FOUND, "not_found"),
             StartError::Store(_) | StartError::Load(_) => (StatusCode::INTERNAL_SERVER_ERROR, "store_failed"),
             StartError::NothingOpen(_) => (StatusCode::CONFLICT, "run_over"),
+            StartError::NotAPair(_) => (StatusCode::CONFLICT, "not_a_pair"),
             StartError::Changed(_) => (StatusCode::CONFLICT, "server_changed"),
             StartError::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
         };

@@ -12,6 +12,7 @@ use speedmatrix_agent::{
     store::{Access, Store},
 };
 use speedmatrix_shared::{
+    api::ServerMessage,
     compare::{Comparison, Ranked},
     event::{Envelope, Origin, RunEvent, RunOutcome},
     id::{CellId, Phase, RunId},
@@ -110,6 +111,19 @@ fn requests(log: &SimLog, side: Side) -> Vec<(u64, u64, Side)> {
     records.map(|it| span(it.received.monotonic_ns, it.last_token.map(|stamp| stamp.monotonic_ns))).collect()
 }
 
+/// No server works while the other one does.
+#[track_caller]
+fn check_turns(a: &SimLog, b: &SimLog) {
+    let mut all = [requests(a, Side::A), requests(b, Side::B)].concat();
+    all.sort_by_key(|(from, ..)| *from);
+    let mut busy = [0, 0];
+    for (from, to, side) in all {
+        let [own, other] = if side == Side::A { [0, 1] } else { [1, 0] };
+        assert!(from >= busy[other], "a request came while the other server worked");
+        busy[own] = busy[own].max(to);
+    }
+}
+
 #[test]
 fn a_slower_server_is_found_and_both_are_measured_in_turns() {
     let (fast, slow) = (simulator(config(10)), simulator(config(12)));
@@ -126,14 +140,7 @@ fn a_slower_server_is_found_and_both_are_measured_in_turns() {
 
     let spans = spans(&pair);
     assert_eq!(spans.len(), 2 * (1 + 2 * 4), "one prefill row and four repeats of two cells on each side");
-    let mut all = [requests(&fast.log(), Side::A), requests(&slow.log(), Side::B)].concat();
-    all.sort_by_key(|(from, ..)| *from);
-    let mut busy = [0, 0];
-    for (from, to, side) in all {
-        let [own, other] = if side == Side::A { [0, 1] } else { [1, 0] };
-        assert!(from >= busy[other], "a request came while the other server worked");
-        busy[own] = busy[own].max(to);
-    }
+    check_turns(&fast.log(), &slow.log());
 
     let plan = &pair[0].state.plan;
     let decode: Vec<&Span> = spans.iter().filter(|span| span.cell.phase == Phase::Decode).collect();
@@ -148,6 +155,58 @@ fn a_slower_server_is_found_and_both_are_measured_in_turns() {
     let [a, b] = pair.each_ref().map(|run| run.tags.join(" "));
     let mark = a.strip_suffix(" A").filter(|mark| mark.starts_with("ab:")).unwrap();
     assert_eq!(b, format!("{mark} B"));
+}
+
+/// Until a run has finished a measurement of a decode cell.
+async fn measured_once(runs: &Runs, run: &RunId) {
+    let mut feed = runs.subscribe(run).await.unwrap();
+    loop {
+        if let ServerMessage::Event { envelope: Envelope { event: RunEvent::CellFinished { cell, .. }, .. } } =
+            feed.next().await
+            && cell.phase == Phase::Decode
+        {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_stopped_pair_goes_on_in_turns() {
+    let (one, other) = (simulator(config(10)), simulator(config(12)));
+    let folder = tempfile::tempdir().unwrap();
+    let serving = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (runs, [a, b]) = serving.block_on(async {
+        let store = Store::open(&folder.path().join("runs.sqlite3"), Access::Measure).await.unwrap();
+        let runs = Runs::new(store);
+        let server = |target: String| Opponent { target, model: String::new(), key: None };
+        let pair = runs.start_pair(&plan("3"), [server(one.base_url()), server(other.base_url())]).await.unwrap();
+        measured_once(&runs, &pair[0]).await;
+        for run in &pair {
+            // One that is over already has nothing to stop.
+            drop(runs.stop(run).await);
+        }
+        for run in &pair {
+            runs.ended(run).await;
+            assert!(runs.state(run).await.unwrap().can_go_on());
+        }
+        (runs, pair)
+    });
+    let check = |other: &RunId, status: i32, wanted: &str| {
+        let output = finish(&folder, &["resume", a.as_str(), other.as_str()]);
+        assert_eq!(output.status.code(), Some(status), "{}", err(&output));
+        assert!(err(&output).contains(wanted), "{}", err(&output));
+    };
+    check(&a, 64, "are no pair: they need the same plan to take turns");
+    check(&b, 0, &format!("to compare both: `speedmatrix compare {a} {b}`"));
+    check(&b, 64, "can't go on: it is running, or has all its cells");
+    let pair = serving.block_on(async { [run(&runs, &a).await, run(&runs, &b).await] });
+    for Run { state, events, .. } in &pair {
+        assert_eq!(state.status, RunStatus::Ended { outcome: RunOutcome::Finished });
+        assert!(events.iter().any(|envelope| matches!(envelope.event, RunEvent::RunResumed { .. })));
+        let decode = state.cells.iter().filter(|cell| cell.id.phase == Phase::Decode);
+        assert!(decode.clone().all(|cell| cell.repeats.len() >= 3), "{:#?}", decode.collect::<Vec<_>>());
+    }
+    check_turns(&one.log(), &other.log());
 }
 
 #[test]
@@ -256,7 +315,7 @@ fn ctrl_c_stops_both_and_keeps_what_was_measured() {
     let mut rest = String::new();
     said.read_to_string(&mut rest).unwrap();
     assert_eq!(ab.wait().unwrap().code(), Some(2), "{rest}");
-    assert!(rest.contains("stopping both"), "{rest}");
+    assert!(rest.contains("stopping both") && rest.contains("in turns again: `speedmatrix resume "), "{rest}");
     let listed = out(&finish(&folder, &["runs"]));
     assert_eq!(listed.lines().filter(|line| line.contains("cancelled")).count(), 2, "{listed}");
     assert!(listed.lines().any(|line| !line.contains(" 0/")), "{listed}");
