@@ -308,6 +308,7 @@ async fn the_page_fits_and_is_accessible() -> Result<()> {
             ensure!(maps_are_beside(&page).await? == (width > 1100), "the maps at {width} px");
             page.execute("document.getElementById('matrix').scrollIntoView()", vec![]).await?;
             shot(&page, &name("maps")).await?;
+            page.execute("scrollTo(0, 0)", vec![]).await?;
             chip(&page, "faster").await?.click().await?;
             wait_address(&page, "v=faster").await?;
             wait_for(&page, "[data-testid=export]").await?.click().await?;
