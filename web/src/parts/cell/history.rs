@@ -126,7 +126,7 @@ fn bars(lines: &[Line], metric: &'static Metric) -> Vec<Bar> {
 
 /// The section; nothing until the cell is measured or while others have not answered.
 #[component]
-pub fn InOtherRuns(
+pub(super) fn InOtherRuns(
     /// This run.
     run: RwSignal<RunState>,
     /// Which cell.
