@@ -60,10 +60,7 @@ pub fn FoundHere(
             Search::Looking | Search::Failed(_) => Vec::new(),
         }
     };
-    let used = Memo::new(move |_| {
-        let here = listed();
-        runs.with(|runs| used_before(runs, &here))
-    });
+    let used = Memo::new(move |_| runs.with(|runs| used_before(runs)));
     view! {
         <div class="nearby" data-testid="found-here">
             <div class="nearby-head">
@@ -79,22 +76,25 @@ pub fn FoundHere(
                     "Look again"
                 </button>
             </div>
-            <div class="chips" role="group" aria-labelledby="found-here">
-                {move || listed().into_iter().map(|server| server_chip(form, choose, server.url.clone(), server.label())).collect_view()}
-            </div>
-            <p class="hint" role="status" data-testid="found-state">{move || search.with(|search| words(search, listed().len()))}</p>
-        </div>
-        {move || {
-            let used = used.get();
-            (!used.is_empty()).then(|| view! {
-                <div class="nearby" data-testid="used-before">
-                    <h3 id="used-before">"Used before"</h3>
-                    <div class="chips" role="group" aria-labelledby="used-before">
-                        {used.into_iter().map(|used| server_chip(form, choose, used.url.clone(), used.label)).collect_view()}
-                    </div>
+            // The row has its height before anything is found, so that what stands below never moves under a pointer.
+            <div class="steady">
+                <div class="chips" role="group" aria-labelledby="found-here">
+                    {move || listed().into_iter().map(|server| server_chip(form, choose, server.url.clone(), server.label())).collect_view()}
                 </div>
-            })
-        }}
+                <p class="hint" class:sr=move || !listed().is_empty() role="status" data-testid="found-state">
+                    {move || search.with(|search| words(search, listed().len()))}
+                </p>
+            </div>
+        </div>
+        <div class="nearby" data-testid="used-before">
+            <h3 id="used-before">"Used before"</h3>
+            <div class="steady">
+                <div class="chips" role="group" aria-labelledby="used-before">
+                    {move || used.get().into_iter().map(|used| server_chip(form, choose, used.url.clone(), used.label)).collect_view()}
+                </div>
+                {move || used.with(Vec::is_empty).then(|| view! { <p class="hint">"Servers of earlier runs stand here."</p> })}
+            </div>
+        </div>
     }
 }
 
@@ -136,12 +136,12 @@ struct Used {
     label: String,
 }
 
-/// The servers of earlier runs, each once and the latest first, but those that are found here anyway.
-fn used_before(runs: &[RunSummary], here: &[FoundServer]) -> Vec<Used> {
+/// The servers of earlier runs, each once and the latest first.
+fn used_before(runs: &[RunSummary]) -> Vec<Used> {
     let mut used: Vec<Used> = Vec::new();
     for run in runs {
         let Some(url) = run.target.clone() else { continue };
-        let is_known = used.iter().any(|one| one.url == url) || here.iter().any(|server| server.url == url);
+        let is_known = used.iter().any(|one| one.url == url);
         if !is_known && used.len() < USED_LISTED {
             let place = url.split_once("://").map_or(url.as_str(), |(_, place)| place).to_owned();
             let label = run.model.as_ref().map_or_else(|| place.clone(), |model| format!("{place} · {model}"));
@@ -162,15 +162,15 @@ mod tests {
     }
 
     #[test]
-    fn earlier_servers_are_listed_once_and_not_again_where_they_are_found() {
+    fn earlier_servers_are_listed_once() {
         let run = |port: u16, model: Option<&str>| RunSummary {
             target: Some(format!("http://127.0.0.1:{port}")),
             model: model.map(ToOwned::to_owned),
             ..facts::summary(&sample::reference())
         };
         let elsewhere = RunSummary { target: None, ..run(1, None) };
-        let runs = [elsewhere, run(8_000, Some("m")), run(8_000, None), run(8_001, None), run(8_002, None)];
-        let labels: Vec<String> = used_before(&runs, &[server(8_002)]).into_iter().map(|used| used.label).collect();
+        let runs = [elsewhere, run(8_000, Some("m")), run(8_000, None), run(8_001, None)];
+        let labels: Vec<String> = used_before(&runs).into_iter().map(|used| used.label).collect();
         assert_eq!(labels, ["127.0.0.1:8000 · m", "127.0.0.1:8001"]);
     }
 

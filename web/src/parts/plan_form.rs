@@ -92,13 +92,12 @@ fn Saved(
             <button type="button" class="chip" data-testid="saved-target" aria-pressed=pressed on:click=choose>{name}</button>
         }
     };
-    move || {
-        let saved = saved.get();
-        (!saved.is_empty()).then(|| {
-            view! {
-                <div class="chips" role="group" aria-label="Known servers">{saved.into_iter().map(chip).collect_view()}</div>
-            }
-        })
+    view! {
+        <div class="steady">
+            <div class="chips" role="group" aria-label="Known servers">
+                {move || saved.get().into_iter().map(chip).collect_view()}
+            </div>
+        </div>
     }
 }
 
