@@ -61,9 +61,17 @@ pub fn between_tokens(secs: Option<f64>) -> String {
     or_missing(secs, |v| format!("{} ms", grouped(v * 1_000.0, 1)))
 }
 
-/// The client's own lateness, from seconds: `0.04 ms`.
+/// The client's own lateness, from seconds: `0.04 ms`; with fewer decimals where it is long: `12.3 ms`, `1,800 ms`.
 pub fn lag(secs: Option<f64>) -> String {
-    or_missing(secs, |v| format!("{} ms", grouped(v * 1_000.0, 2)))
+    or_missing(secs, |v| {
+        let ms = v * 1_000.0;
+        let decimals = match ms.abs() {
+            ..9.995 => 2,
+            ..99.95 => 1,
+            _ => 0,
+        };
+        format!("{} ms", grouped(ms, decimals))
+    })
 }
 
 /// Seconds: `30.0 s`.
@@ -290,6 +298,8 @@ mod tests {
         check(ttft(Some(163.008)), "163,008 ms");
         check(between_tokens(Some(0.004_49)), "4.5 ms");
         check(lag(Some(0.000_04)), "0.04 ms");
+        check(lag(Some(0.009_996)), "10.0 ms");
+        check(lag(Some(1.8)), "1,800 ms");
         check(seconds(Some(30.0)), "30.0 s");
         check(count(Some(112_385)), "112,385");
         check(count(Some(0)), "0");

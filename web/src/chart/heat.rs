@@ -267,7 +267,7 @@ fn inner(cell: &CellView) -> impl IntoView + use<> {
         view! {
             <span class=flag.class>
                 {icon(flag.icon)}
-                {flag.text}
+                <span class="words">{flag.text}</span>
             </span>
         }
     });

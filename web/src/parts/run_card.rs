@@ -88,7 +88,7 @@ fn Pinned(run: OfCard) -> impl IntoView {
 fn Meta(run: OfCard, children: Children) -> impl IntoView {
     let badges = part(run, |run| (run.status.clone(), run.origin, run.flagged, run.labels.imported.clone()));
     let unstored = part(run, |run| run.unstored.clone());
-    let facts = part(run, |run| (run.engine.clone(), run.started_unix_ms, run.elapsed_s));
+    let facts = part(run, |run| (run.engine.clone(), run.started_unix_ms, took(run)));
     view! {
         <p class="meta">
             {move || {
@@ -103,12 +103,12 @@ fn Meta(run: OfCard, children: Children) -> impl IntoView {
             }}
             {move || unstored_badge(unstored.get().flatten())}
             {move || {
-                facts.get().map(|(engine, started, elapsed_s)| {
+                facts.get().map(|(engine, started, took)| {
                     let engine = if engine.is_empty() { "engine not known".to_owned() } else { engine };
                     view! {
                         <span><bdi>{engine}</bdi></span>
                         <span class="muted">{when(started)}</span>
-                        {took(elapsed_s).map(|took| view! { <span class="muted" data-testid="took">{took}</span> })}
+                        {took.map(|took| view! { <span class="muted" data-testid="took">{took}</span> })}
                     }
                 })
             }}
@@ -124,9 +124,10 @@ fn when(started_unix_ms: u64) -> String {
     }
 }
 
-/// How long it took; nothing for a page that does not tell.
-fn took(elapsed_s: f64) -> Option<String> {
-    (elapsed_s > 0.0).then(|| format!("took {}", format::duration_words(Some(elapsed_s))))
+/// How long it took or takes already; nothing for a page that does not tell.
+fn took(run: &RunSummary) -> Option<String> {
+    let verb = if run.status == RunStatus::Running { "for" } else { "took" };
+    (run.elapsed_s > 0.0).then(|| format!("{verb} {}", format::duration_words(Some(run.elapsed_s))))
 }
 
 /// The tags; each shows all runs that have it.
