@@ -51,17 +51,17 @@ async fn pages_fit_and_are_accessible_in_both_themes() -> Result<()> {
 #[tokio::test]
 async fn pages_fit_with_forced_colours() -> Result<()> {
     let rig = Rig::start(&[]).await?;
-    let page = rig.browser(390, 844).await?;
+    let page = rig.browser(320, 640).await?;
     let forced = serde_json::json!({"features": [{"name": "forced-colors", "value": "active"}]});
     page.cdp().send_raw("Emulation.setEmulatedMedia", forced).await?;
     for (address, ready, name) in PAGES {
         page.goto(format!("{}{address}", rig.url)).await?;
         wait_for(&page, ready).await?;
-        check(&page, &format!("{name}-390-forced")).await?;
+        check(&page, &format!("{name}-320-forced")).await?;
     }
     page.find(By::Tag("body")).await?.send_keys("?").await?;
     wait_for(&page, "dialog[open]").await?;
-    check(&page, "keys-390-forced").await?;
+    check(&page, "keys-320-forced").await?;
     page.quit().await?;
     Ok(())
 }
