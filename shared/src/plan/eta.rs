@@ -2,8 +2,10 @@
 
 use super::{Load, Prefill, PromptMode, RunPlan};
 use crate::{
+    feasible::Feasible,
     id::{CellId, Phase},
     state::{CellState, RunState, RunStatus},
+    target::Limits,
     units::Nanos,
 };
 
@@ -48,21 +50,23 @@ pub struct Eta {
     pub high_s: f64,
 }
 
-/// How long the whole plan takes.
-pub fn eta(plan: &RunPlan) -> Eta {
+/// How long the whole plan takes on a server with these limits: a cell that can't run there takes no time.
+pub fn eta(plan: &RunPlan, limits: Limits) -> Eta {
+    let cells: Vec<CellId> = plan.cells().into_iter().filter(|cell| can_run(plan, *cell, limits)).collect();
     let total = |guess| {
-        let secs = |cell| cell_secs(plan, cell, guess) * repeats(plan, cell);
-        plan.cells().into_iter().map(secs).sum()
+        let secs = |cell: &CellId| cell_secs(plan, *cell, guess) * repeats(plan, *cell);
+        cells.iter().map(secs).sum()
     };
     Eta { low_s: total(Guess::Fast), high_s: total(Guess::Slow) }
 }
 
 /// Seconds that a running run still needs at `now` on its clock: the guess for what is left, corrected by how long
-/// the finished cells really took. `None` once it is over.
+/// the finished cells really took; cells that the server can't run will be skipped. `None` once it is over.
 pub fn remaining_secs(run: &RunState, now: Nanos) -> Option<f64> {
     if run.status != RunStatus::Running {
         return None;
     }
+    let limits = run.facts.as_ref().map(|facts| facts.limits).unwrap_or_default();
     let (mut done, mut left, mut running) = (0.0, 0.0, None);
     for cell in &run.cells {
         let secs = cell_secs(&run.plan, cell.id, Guess::Usual);
@@ -70,19 +74,27 @@ pub fn remaining_secs(run: &RunState, now: Nanos) -> Option<f64> {
         done += secs * cell.repeats.len() as f64;
         match cell.state {
             CellState::Finished { .. } if cell.repeats.is_empty() => done += secs,
-            CellState::Planned => left += secs * (1.0 + repeats_left),
+            CellState::Planned if can_run(&run.plan, cell.id, limits) => left += secs * (1.0 + repeats_left),
             CellState::Running { since } => {
                 left += secs * repeats_left;
                 running = Some((secs, since));
             }
             // Whether a finished cell is measured again is decided by how sure it is: only the sure part counts.
-            CellState::Finished { .. } | CellState::Skipped { .. } | CellState::NotReached | CellState::Cancelled => {}
+            CellState::Finished { .. }
+            | CellState::Planned
+            | CellState::Skipped { .. }
+            | CellState::NotReached
+            | CellState::Cancelled => {}
         }
     }
     let spent = running.map_or(run.at, |(_, since)| since).as_secs_f64();
     let factor = if done > 0.0 { spent / done } else { 1.0 };
     let current = running.map_or(0.0, |(secs, since)| (secs * factor - now.since(since).as_secs_f64()).max(0.0));
     Some(left * factor + current)
+}
+
+fn can_run(plan: &RunPlan, cell: CellId, limits: Limits) -> bool {
+    !matches!(Feasible::of(cell, plan, limits), Feasible::CantRun { .. })
 }
 
 /// Seconds that a cell takes with all its repeats on a usual server.

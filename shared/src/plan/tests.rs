@@ -4,12 +4,12 @@ use proptest::prelude::*;
 
 use super::{Field, PlanDraft, RunPlan, command::command, draft::parse_target, eta, presets::PRESETS};
 use crate::{
-    event::{Envelope, RunEvent},
+    event::{Envelope, Origin, RunEvent},
     id::RunId,
     sample,
     state::RunState,
     stats::cell::CellResult,
-    target::Limits,
+    target::{Limits, TargetFacts},
     units::Nanos,
 };
 
@@ -165,13 +165,34 @@ fn presets_are_plans() {
         let target = PlanDraft { target: "http://host".into(), seed: "7".into(), ..PlanDraft::default() };
         let plan = RunPlan::try_from(preset.apply(&target)).unwrap();
         assert_eq!(plan.seed(), 7);
-        let eta = eta::eta(&plan);
+        let eta = eta::eta(&plan, Limits::default());
         assert!(0.0 < eta.low_s && eta.low_s < eta.high_s, "{}: {eta:?}", preset.key);
     }
     let standard = sample::reference().plan;
     let preset = super::presets::by_key("standard").unwrap().apply(&PlanDraft::from(standard.clone()));
     let preset = RunPlan::try_from(preset).unwrap();
     assert_eq!((preset.contexts(), preset.concurrency()), (standard.contexts(), standard.concurrency()));
+}
+
+#[test]
+fn cells_that_cannot_run_take_no_time() {
+    let of =
+        |contexts| plan(&[(Field::PrefillContexts, "none"), (Field::Contexts, contexts), (Field::Concurrency, "1,2")]);
+    let limits = Limits { max_model_len: Some(16 * 1_024), ..Limits::default() };
+    let both = of("8K,64K");
+    assert_eq!(eta::eta(&both, limits), eta::eta(&of("8K"), Limits::default()));
+    assert!(eta::eta(&both, limits).high_s < eta::eta(&both, Limits::default()).high_s);
+
+    let facts = TargetFacts { limits, ..TargetFacts::default() };
+    let events = [
+        RunEvent::RunStarted { plan: both, started_unix_ms: 1, tool: String::new() },
+        RunEvent::Probed { facts: Box::new(facts), origin: Origin::Measured },
+    ];
+    let log: Vec<Envelope> =
+        events.into_iter().zip(0..).map(|(event, seq)| Envelope { seq, at: Nanos(0), event }).collect();
+    let left =
+        |log| eta::remaining_secs(&RunState::fold("r".parse().unwrap(), log).unwrap().unwrap(), Nanos(0)).unwrap();
+    assert!(left(&log[..2]) < left(&log[..1]) / 2.0, "{} of {}", left(&log[..2]), left(&log[..1]));
 }
 
 #[test]

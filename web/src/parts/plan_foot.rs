@@ -9,7 +9,7 @@ use speedmatrix_shared::{
         command::command,
         eta::{Eta, eta, least_prompt_tokens},
     },
-    target::TargetFacts,
+    target::{Limits, TargetFacts},
 };
 
 use super::{
@@ -37,10 +37,13 @@ pub fn Summary(
     children: Children,
 ) -> impl IntoView {
     let price = RwSignal::new(browser::stored(PRICE_KEY).unwrap_or_default());
-    let watts = Memo::new(move |_| probe.with(|probe| probe.facts().and_then(most_watts)));
+    let known = Memo::new(move |_| {
+        probe.with(|probe| probe.facts().map(|facts| (facts.limits, most_watts(facts))).unwrap_or_default())
+    });
     let sums = move || {
-        let spent = Spent { watts: watts.get(), price_per_hour: price.with(|price| price_of(price)) };
-        form.plan.with(|plan| sums(plan.as_ref().ok(), spent))
+        let (limits, watts) = known.get();
+        let spent = Spent { watts, price_per_hour: price.with(|price| price_of(price)) };
+        form.plan.with(|plan| sums(plan.as_ref().ok(), limits, spent))
     };
     let row = |(label, text): (&'static str, String)| view! { <div><dt>{label}</dt><dd>{text}</dd></div> };
     let command = Memo::new(move |_| form.plan.with(|plan| plan.as_ref().ok().map(command)));
@@ -121,8 +124,9 @@ fn price_of(text: &str) -> Option<f64> {
     (0.0..=1e9).contains(&price).then_some(price)
 }
 
-fn sums(plan: Option<&RunPlan>, spent: Spent) -> Vec<(&'static str, String)> {
+fn sums(plan: Option<&RunPlan>, limits: Limits, spent: Spent) -> Vec<(&'static str, String)> {
     let missing = || format::MISSING.to_owned();
+    let time = plan.map(|plan| eta(plan, limits));
     let cells = plan.map(RunPlan::cells);
     let count = |phase| cells.as_ref().map(|cells| cells.iter().filter(|cell| cell.phase == phase).count() as u64);
     let mut sums = vec![
@@ -132,10 +136,10 @@ fn sums(plan: Option<&RunPlan>, spent: Spent) -> Vec<(&'static str, String)> {
             "Time per cell",
             plan.map_or_else(missing, |plan| format::duration_words(Some(plan.duration().as_secs_f64()))),
         ),
-        ("Takes about", plan.map(eta).map_or_else(missing, |eta| range(roughly(eta.low_s), &roughly(eta.high_s)))),
+        ("Takes about", time.map_or_else(missing, |eta| range(roughly(eta.low_s), &roughly(eta.high_s)))),
         ("Prompts, at least", format::tokens(plan.map(least_prompt_tokens))),
     ];
-    sums.extend(plan.map(|plan| costs(eta(plan), spent)).unwrap_or_default());
+    sums.extend(time.map(|time| costs(time, spent)).unwrap_or_default());
     sums
 }
 
@@ -188,7 +192,7 @@ mod tests {
             ..PlanDraft::default()
         };
         let plan = RunPlan::try_from(draft).unwrap();
-        sums(Some(&plan), spent)
+        sums(Some(&plan), Limits::default(), spent)
             .into_iter()
             .map(|(label, text)| format!("{label}: {text}"))
             .collect::<Vec<_>>()
@@ -202,7 +206,7 @@ mod tests {
         assert!(!plain.contains("Energy") && !plain.contains("Cost"), "{plain}");
         let told = lines(Spent { watts: Some(1_400.0), price_per_hour: Some(36.0) });
         assert!(told.contains("Energy, at most: 0.0") && told.contains("Cost, by your price: 1."), "{told}");
-        assert_eq!(sums(None, Spent::default())[0].1, format::MISSING);
+        assert_eq!(sums(None, Limits::default(), Spent::default())[0].1, format::MISSING);
     }
 
     #[test]
