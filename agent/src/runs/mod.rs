@@ -266,6 +266,11 @@ impl Runs {
         })
     }
 
+    /// Whether this process measures the run now, which may have been over before.
+    pub fn is_going_on(&self, run: &RunId) -> bool {
+        self.active(run).is_some_and(|active| !active.hub.is_over())
+    }
+
     /// A feed of a run that is over.
     pub fn show(&self, state: RunState) -> Subscription {
         Subscription::still(state, &self.presence)

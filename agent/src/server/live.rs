@@ -46,11 +46,20 @@ pub(super) async fn upgrade(
     };
     let socket = socket.max_message_size(MAX_INCOMING_BYTES).max_frame_size(MAX_INCOMING_BYTES);
     let visit = Visit::of(&app, &headers, peer.map(|Extension(peer)| peer));
-    Ok(socket.on_upgrade(move |socket| tell(socket, subscription, visit, app.figures)))
+    let runs = Arc::clone(&app.runs);
+    let is_again_measured = move || runs.is_going_on(&id);
+    Ok(socket.on_upgrade(move |socket| tell(socket, subscription, visit, is_again_measured, app.figures)))
 }
 
-/// Tells until the client goes, is too slow, or may look no more.
-async fn tell(mut socket: WebSocket, mut subscription: Subscription, visit: Visit, figures: Arc<Figures>) {
+/// Tells until the client goes, is too slow, or may look no more. Whoever sees a run that was over and is measured again is
+/// let go, too: it comes back and follows the run.
+async fn tell(
+    mut socket: WebSocket,
+    mut subscription: Subscription,
+    visit: Visit,
+    is_again_measured: impl Fn() -> bool,
+    figures: Arc<Figures>,
+) {
     let hello = ServerMessage::Hello { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").into() };
     if send(&mut socket, &hello, &figures).await.is_none() {
         return;
@@ -70,7 +79,7 @@ async fn tell(mut socket: WebSocket, mut subscription: Subscription, visit: Visi
         };
         figures.events_skipped.inc_by(subscription.take_skipped());
         let is_time_to_ask = matches!(message, ServerMessage::Presence { .. });
-        if is_time_to_ask && !visit.goes_on().await {
+        if is_time_to_ask && (!visit.goes_on().await || subscription.is_over() && is_again_measured()) {
             return;
         }
         if heard.elapsed() > SILENCE_LIMIT {

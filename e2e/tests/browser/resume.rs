@@ -35,14 +35,21 @@ async fn an_interrupted_run_goes_on_and_is_completed() -> Result<()> {
     let before = matrix(&page).await?;
     let kept = finished(&page).await?;
     ensure!(kept >= 1, "what was measured is gone");
+    // Who only looks at the run that ended hears that it goes on, without a reload.
+    let watcher = rig.browser(390, 844).await?;
+    watcher.goto(format!("{}{run}", rig.url)).await?;
+    wait_text(&watcher, "[data-testid=status]", |text| text.contains("nterrupted")).await?;
     wait_for(&page, "[data-testid=resume]").await?.click().await?;
     wait_text(&page, "[data-testid=status]", |text| text.contains("Finished")).await?;
+    wait_text(&watcher, "[data-testid=status]", |text| text.contains("Finished")).await?;
+    until("all cells at the watcher", async || Ok((finished(&watcher).await? == 4).then_some(()))).await?;
     until("all cells", async || Ok((finished(&page).await? == 4).then_some(()))).await?;
     let after = matrix(&page).await?;
     // What was measured before is there with the very same numbers; two cells hardly ever have the same.
     let same = before.iter().filter(|(cell, text)| after.get(*cell) == Some(text)).count() as u64;
     ensure!(same >= kept, "measured cells changed: {before:?} became {after:?}");
     no_errors(&page).await?;
+    watcher.quit().await?;
     page.quit().await?;
     Ok(())
 }
