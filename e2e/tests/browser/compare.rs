@@ -59,7 +59,12 @@ async fn with_pair(width: u32, height: u32) -> Result<(Rig, WebDriver)> {
 
 #[tokio::test]
 async fn two_runs_are_picked_compared_and_passed_on() -> Result<()> {
-    let (rig, page) = with_pair(1440, 900).await?;
+    picked_compared_and_passed_on(1440, 900).await
+}
+
+/// The same at any width.
+pub(crate) async fn picked_compared_and_passed_on(width: u32, height: u32) -> Result<()> {
+    let (rig, page) = with_pair(width, height).await?;
     pick(&page, "twice").await?;
     wait_text(&page, "[data-testid=compare-bar]", |text| text.contains("Choose one more run")).await?;
     pick(&page, "a").await?;
@@ -95,7 +100,7 @@ async fn two_runs_are_picked_compared_and_passed_on() -> Result<()> {
     wait_address(&page, "/compare?a=twice&b=a&m=ttft&v=inconclusive").await?;
     wait_text(&page, "[data-testid=side-A]", |text| text.contains("Twice as fast")).await?;
 
-    let other = rig.browser(1440, 900).await?;
+    let other = rig.browser(width, height).await?;
     other.goto(address(&page).await?).await?;
     for part in ["sentence", "cells", "delta-decode", "verdicts"] {
         let css = format!("[data-testid={part}]");

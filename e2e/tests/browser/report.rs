@@ -65,7 +65,12 @@ const MATRIX: &str = "return [...document.querySelectorAll('[data-testid=matrix]
 
 #[tokio::test]
 async fn metric_and_scope_stay_in_the_address() -> Result<()> {
-    let (_rig, page) = report(1440, 900).await?;
+    metric_and_scope(1440, 900).await
+}
+
+/// The same at any width.
+pub(crate) async fn metric_and_scope(width: u32, height: u32) -> Result<()> {
+    let (_rig, page) = report(width, height).await?;
     let first = texts(&page, MATRIX).await?;
     click(&page, "[data-testid=metric] option[value=per_user_tok_s]").await?;
     click(&page, "[data-scope=row]").await?;

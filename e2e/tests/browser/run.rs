@@ -91,6 +91,33 @@ async fn a_run_fills_in_two_browsers_and_becomes_a_report() -> Result<()> {
 }
 
 #[tokio::test]
+async fn the_demo_is_one_click_from_the_first_visit() -> Result<()> {
+    demo_from_first_use(1440, 900).await
+}
+
+/// From the first visit to the demonstration's report, at any width.
+pub(crate) async fn demo_from_first_use(width: u32, height: u32) -> Result<()> {
+    let rig = Rig::start(&[]).await?;
+    let page = rig.browser(width, height).await?;
+    page.goto(&rig.url).await?;
+    wait_for(&page, "[data-testid=demo]").await?.click().await?;
+    wait_text(&page, "body", |text| text.contains("Simulated")).await?;
+    // On a busy machine it takes longer than the wait for one thing: so cell by cell.
+    for cells in [1, 20, 40, 55, 64] {
+        until(&format!("{cells} cells"), async || {
+            let has_ended = page.find(By::Css("[data-testid=stop]")).await.is_err();
+            Ok((finished(&page).await? >= cells || has_ended).then_some(()))
+        })
+        .await?;
+    }
+    wait_text(&page, "[data-testid=status]", |text| text.contains("Finished")).await?;
+    wait_for(&page, "[data-testid=measurements] tbody tr").await?;
+    no_errors(&page).await?;
+    page.quit().await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn the_demo_starts_by_itself_and_survives_a_kill() -> Result<()> {
     let mut rig = Rig::start(&["--demo"]).await?;
     let page = rig.browser(1440, 900).await?;

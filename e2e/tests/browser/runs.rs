@@ -4,7 +4,10 @@ use anyhow::{Result, ensure};
 use serde_json::Value;
 use thirtyfour::prelude::*;
 
-use crate::rig::{Rig, axe, no_errors, shot, until, wait_for, wait_text};
+use crate::{
+    looks::check,
+    rig::{Rig, axe, no_errors, shot, until, wait_for, wait_text},
+};
 
 /// Copies the sample under another id and name, as an import would bring it.
 const BRING: &str = "
@@ -205,7 +208,10 @@ async fn the_slower_of_two_tabs_chooses() -> Result<()> {
     ensure!(page.execute_async(other, vec![]).await?.json() == 200, "the other tab was refused");
     wait_for(&page, "[data-testid=edit-save]").await?.click().await?;
     wait_text(&page, "[data-testid=edit-conflict]", |text| text.contains("“Theirs”")).await?;
-    shot(&page, "runs-conflict").await?;
+    for theme in ["light", "dark"] {
+        page.execute("document.documentElement.dataset.theme = arguments[0]", vec![theme.into()]).await?;
+        check(&page, &format!("runs-conflict-{theme}")).await?;
+    }
     wait_for(&page, "[data-testid=edit-conflict] button").await?.click().await?;
     wait_for(&page, "[data-testid=edit-save]").await?.click().await?;
     wait_text(&page, &card("bb", "h2"), |text| text == "Mine").await?;
