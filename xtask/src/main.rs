@@ -10,6 +10,7 @@ mod fuzz;
 mod generate;
 mod layout;
 mod measure;
+mod screenshots;
 mod setup;
 mod step;
 mod test;
@@ -31,6 +32,7 @@ cargo xtask dev             serve the page with reload, on top of an agent that 
 cargo xtask cases [ARGS]    replay the recorded cases beside the repository, one line each
 cargo xtask bench [ARGS]    how true the client's own stamps are, how small and fast the store is, what watching costs: three tables
 cargo xtask bench-web       what the page costs in a browser: script, frames, memory, size; on an idle machine
+cargo xtask screenshots     take the pictures of docs/screenshots again: every page, wide and narrow, light and dark
 cargo xtask engines [DIR]   measure the engines that can be started here, for docs/ENGINES.md
 cargo xtask fuzz [TARGET] [MINUTES]  look for bytes that break a parser; without TARGET all, ten minutes each
 cargo xtask gen [--check]   write the generated pages of docs/ (or say which are stale)
@@ -63,6 +65,7 @@ fn dispatch(command: &str, args: &[String]) -> Result {
         "cases" => measure::cases(&layout, args),
         "bench" => measure::bench(&layout, args),
         "bench-web" => bench_web::bench(&layout, args),
+        "screenshots" => screenshots::take(&layout),
         "engines" => engines::check(&layout, args),
         "fuzz" => fuzz::look(&layout, args),
         "gen" => match args {
