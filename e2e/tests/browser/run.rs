@@ -102,11 +102,13 @@ pub(crate) async fn demo_from_first_use(width: u32, height: u32) -> Result<()> {
     page.goto(&rig.url).await?;
     wait_for(&page, "[data-testid=demo]").await?.click().await?;
     wait_text(&page, "body", |text| text.contains("Simulated")).await?;
-    // On a busy machine it takes longer than the wait for one thing: so cell by cell.
-    for cells in [1, 20, 40, 55, 64] {
-        until(&format!("{cells} cells"), async || {
-            let has_ended = page.find(By::Css("[data-testid=stop]")).await.is_err();
-            Ok((finished(&page).await? >= cells || has_ended).then_some(()))
+    // On a busy machine it takes longer than one thing is waited for: so cell by cell.
+    let mut cells = 0;
+    while cells < 64 {
+        let before = cells;
+        cells = until("another cell", async || {
+            let now = finished(&page).await?;
+            Ok((now > before).then_some(now))
         })
         .await?;
     }
