@@ -117,6 +117,7 @@ impl CliError {
                 | StartError::Load(StoreError::NoSuchRun(_))
                 | StartError::NothingOpen(_)
                 | StartError::NotAPair(_)
+                | StartError::Imported(_)
                 | StartError::Changed(_),
             )
             | Self::Store(StoreError::NoSuchRun(_))

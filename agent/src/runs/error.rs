@@ -42,6 +42,11 @@ pub enum StartError {
     /// Two runs can't take turns.
     #[error("runs {} and {} are no pair: they need the same plan to take turns. Let each go on alone", .0[0], .0[1])]
     NotAPair([RunId; 2]),
+    /// Its file names the server: whoever wrote that would choose whom this agent asks.
+    #[error(
+        "run {0} can't go on: it was imported, so its file says which server it is of. Start a new run with its plan"
+    )]
+    Imported(RunId),
     /// What answers now is not what was measured.
     #[error("the run can't go on, as the server is another one now: {0}. Start a new run with the same plan")]
     Changed(String),

@@ -74,10 +74,16 @@ impl Runs {
     }
 }
 
-/// A run with cells that are missing.
+/// A run with cells that are missing. None that was imported: its file says which server it is of.
 pub(super) async fn open(runs: &Runs, run: &RunId) -> Result<RunState, StartError> {
     let state = runs.store.load(run).await?;
-    if state.can_go_on() { Ok(state) } else { Err(StartError::NothingOpen(run.clone())) }
+    if !state.can_go_on() {
+        return Err(StartError::NothingOpen(run.clone()));
+    }
+    match runs.store.labels(run).await?.imported {
+        Some(_) => Err(StartError::Imported(run.clone())),
+        None => Ok(state),
+    }
 }
 
 /// Looks at the run's server, which must be the one that was measured.

@@ -87,6 +87,7 @@ impl From<StartError> for Refusal {
             StartError::Store(_) | StartError::Load(_) => (StatusCode::INTERNAL_SERVER_ERROR, "store_failed"),
             StartError::NothingOpen(_) => (StatusCode::CONFLICT, "run_over"),
             StartError::NotAPair(_) => (StatusCode::CONFLICT, "not_a_pair"),
+            StartError::Imported(_) => (StatusCode::CONFLICT, "run_imported"),
             StartError::Changed(_) => (StatusCode::CONFLICT, "server_changed"),
             StartError::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
         };

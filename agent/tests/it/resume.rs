@@ -1,8 +1,11 @@
 //! A run that ended too early goes on with the cells that are missing.
 
+use std::{io::ErrorKind, net::TcpListener};
+
 use axum::http::StatusCode;
+use serde_json::Value;
 use speedmatrix_shared::{
-    api::{Problem, ServerMessage, path},
+    api::{Imported, Problem, ServerMessage, path},
     event::{Envelope, RunEvent, RunOutcome},
     id::{CellId, Phase, RunId},
     plan::PlanDraft,
@@ -91,4 +94,26 @@ async fn what_can_not_go_on_says_why() {
 404 not_found: there is no run "none" in the store
 409 run_over: the sample run can't be stopped or changed: it is a finished page
 "#);
+}
+
+/// Whoever wrote a file would choose whom this agent asks.
+#[tokio::test]
+async fn an_imported_run_asks_nobody() {
+    let agent = agent().await;
+    let run = stopped(&agent, PlanDraft { client_check: "skip".into(), ..agent.plan() }).await;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let mut file: Value = agent.get(&format!("{}?format=json", path::of(path::EXPORT, &run))).await.json();
+    file["run"]["id"] = "brought".into();
+    file["run"]["plan"]["target"] = format!("http://{}", listener.local_addr().unwrap()).into();
+    let imported = agent.post(path::IMPORT, file.to_string()).await;
+    assert_eq!(imported.status, StatusCode::CREATED, "{}", imported.body);
+    let brought = imported.json::<Vec<Imported>>().remove(0).id;
+    assert!(agent.state(&brought).await.can_go_on());
+    let refused: Problem = agent.post(&path::of(path::RESUME, &brought), "{}").await.json();
+    insta::assert_snapshot!(
+        format!("{} {}: {}", refused.status, refused.code, refused.detail),
+        @"409 run_imported: run brought can't go on: it was imported, so its file says which server it is of. Start a new run with its plan"
+    );
+    assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
 }

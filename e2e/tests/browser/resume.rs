@@ -1,12 +1,34 @@
 //! An agent that dies in the middle of a run, and a run that goes on where it was.
 
 use anyhow::{Result, ensure};
+use thirtyfour::prelude::*;
 
 use crate::{
     looks,
     rig::{Rig, Simulator, no_errors, until, wait_for, wait_text},
     run::{finished, matrix, set},
 };
+
+/// Brings a run's own file as another run, `brought`.
+const BRING: &str = "
+const [run, done] = arguments;
+fetch('/api/v1' + run + '/export?format=json').then(answer => answer.json()).then(file => {
+    file.run.id = 'brought';
+    return fetch('/api/v1/import', {method: 'POST', body: JSON.stringify(file)});
+}).then(answer => answer.json()).then(done)";
+
+/// Whoever wrote a file would choose whom the agent asks, so a run that came in one is not offered to go on.
+async fn an_imported_one_is_not_offered(page: &WebDriver, rig: &Rig, run: &str) -> Result<()> {
+    let told = page.execute_async(BRING, vec![run.into()]).await?;
+    ensure!(told.json()[0]["id"] == "brought", "it was not imported: {}", told.json());
+    page.goto(format!("{}/runs/brought", rig.url)).await?;
+    wait_text(page, "[data-testid=outcome]", |text| text.contains("ended in the middle")).await?;
+    wait_text(page, "[data-testid=imported]", |text| text == "Imported").await?;
+    let offered = page.find_all(By::Css("[data-testid=resume]")).await?;
+    ensure!(offered.is_empty(), "an imported run is offered to go on");
+    page.goto(format!("{}{run}", rig.url)).await?;
+    Ok(())
+}
 
 #[tokio::test]
 async fn an_interrupted_run_goes_on_and_is_completed() -> Result<()> {
@@ -39,6 +61,7 @@ async fn an_interrupted_run_goes_on_and_is_completed() -> Result<()> {
     let watcher = rig.browser(390, 844).await?;
     watcher.goto(format!("{}{run}", rig.url)).await?;
     wait_text(&watcher, "[data-testid=status]", |text| text.contains("nterrupted")).await?;
+    an_imported_one_is_not_offered(&page, &rig, &run).await?;
     wait_for(&page, "[data-testid=resume]").await?.click().await?;
     wait_text(&page, "[data-testid=status]", |text| text.contains("Finished")).await?;
     wait_text(&watcher, "[data-testid=status]", |text| text.contains("Finished")).await?;

@@ -59,6 +59,11 @@ impl RunLabels {
         self.labels.with_untracked(|labels| labels.clone().unwrap_or_default())
     }
 
+    /// Whether the run came in a file; `None` until that is known.
+    pub fn is_imported(self) -> Option<bool> {
+        self.labels.with(|labels| labels.as_ref().map(|labels| labels.imported.is_some()))
+    }
+
     /// The name that people gave the run, or its own title.
     pub fn name(self, state: &RunState) -> String {
         let given = self.labels.with(|labels| labels.as_ref().and_then(|labels| labels.title.clone()));

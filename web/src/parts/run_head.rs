@@ -81,7 +81,9 @@ pub fn RunHead(
 fn Outcome(run: LiveRun) -> impl IntoView {
     let outcome = Memo::new(move |_| run.state.with(ending));
     let again = run.state.with_untracked(again);
-    let open = Memo::new(move |_| run.state.with(RunState::can_go_on));
+    let labels: RunLabels = expect_context();
+    // Until it is known that the run is of this agent nothing is offered.
+    let open = Memo::new(move |_| labels.is_imported() == Some(false) && run.state.with(RunState::can_go_on));
     let may_act = Shell::of_app().may_act;
     move || {
         let Again { address, words } = again.clone();
