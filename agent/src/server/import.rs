@@ -1,5 +1,7 @@
 //! A file from elsewhere becomes runs.
 
+use std::sync::Arc;
+
 use axum::{
     Json,
     body::Bytes,
@@ -30,14 +32,18 @@ pub(super) async fn file(
     named: Result<Query<Named>, QueryRejection>,
     request: Request,
 ) -> Result<(StatusCode, Json<Vec<Imported>>), Refusal> {
-    let _turn = app.reading.acquire().await;
+    let turn = Arc::clone(&app.reading).acquire_owned().await.expect("nobody closes the turns");
     let bytes = Bytes::from_request(request, &app).await.map_err(|cut| match cut.status() {
         StatusCode::PAYLOAD_TOO_LARGE => refused(ImportError::TooLarge),
         _ if is_too_slow(&cut) => body_slow(),
         status => Refusal::new(status, "body_invalid", "the file did not arrive whole: send it again"),
     })?;
-    let read = tokio::task::spawn_blocking(move || import::read(&bytes));
-    let read = read.await.unwrap_or_else(|fault| Err(ImportError::Damaged(fault.to_string())));
+    // The turn goes with the reading: who leaves in the middle of it makes no room for the next file.
+    let read = tokio::task::spawn_blocking(move || (import::read(&bytes), turn));
+    let (read, _turn) = match read.await {
+        Ok((read, turn)) => (read, Some(turn)),
+        Err(fault) => (Err(ImportError::Damaged(fault.to_string())), None),
+    };
     let name = named.ok().and_then(file_name);
     let mut imported = Vec::new();
     for run in read.map_err(refused)? {
@@ -54,7 +60,9 @@ fn file_name(Query(named): Query<Named>) -> Option<String> {
 
 fn refused(error: ImportError) -> Refusal {
     let (status, code) = match error {
-        ImportError::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "file_too_large"),
+        ImportError::TooLarge | ImportError::TooMany | ImportError::TooManyCells { .. } => {
+            (StatusCode::PAYLOAD_TOO_LARGE, "file_too_large")
+        }
         ImportError::Foreign => (StatusCode::UNPROCESSABLE_ENTITY, "file_foreign"),
         ImportError::Newer { .. } | ImportError::ForeignVersion { .. } => {
             (StatusCode::UNPROCESSABLE_ENTITY, "file_newer")

@@ -36,6 +36,8 @@ mod hostile;
 #[cfg(test)]
 mod hostile_requests;
 #[cfg(test)]
+mod imports;
+#[cfg(test)]
 mod labels;
 #[cfg(test)]
 mod logging;

@@ -11,6 +11,7 @@ use crate::{
     export::json,
     facts,
     label::{LabelError, Labels},
+    plan::MAX_CELLS,
     state::RunState,
 };
 
@@ -18,6 +19,11 @@ pub use events::events;
 
 /// Largest file that is read, in bytes. A run of 1,024 cells has some 3 MB; repeats add as much each.
 pub const MAX_BYTES: usize = 32 * 1_024 * 1_024;
+/// Most that a file may weigh when it is read, see [`weight`]. A file of 32 MB that tells every single request weighs some 2.7
+/// million; in memory a unit takes some 80 bytes.
+const MAX_WEIGHT: usize = 3_000_000;
+/// What an object weighs: one with a single field takes 600 bytes.
+const OBJECT_WEIGHT: usize = 8;
 /// Longest line of the list that a run may have, in bytes: its names and its mini map.
 const MAX_SUMMARY_BYTES: usize = 256 * 1_024;
 
@@ -42,6 +48,17 @@ pub enum ImportError {
     /// It has too many bytes.
     #[error("the file has more than {} MB and is not read: export runs one by one", MAX_BYTES / (1_024 * 1_024))]
     TooLarge,
+    /// It has too many values: read, they take many times the memory of the file.
+    #[error(
+        "the file holds more values than are read: leave out what it tells of single requests, or export fewer runs"
+    )]
+    TooMany,
+    /// It is a result of a known tool with more measurements than a run has cells.
+    #[error("the file is of {tool} and holds more than the {MAX_CELLS} measurements of a run: export fewer at a time")]
+    TooManyCells {
+        /// The tool with its version.
+        tool: String,
+    },
     /// It is not text.
     #[error("the file is not text: choose a run's JSON file, or a result of {TOOLS}")]
     NotText,
@@ -108,10 +125,29 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Import>, ImportError> {
     if text.trim().is_empty() {
         return Err(ImportError::Empty);
     }
+    if weight(text) > MAX_WEIGHT {
+        return Err(ImportError::TooMany);
+    }
     match head(text) {
         Ok(Some(head)) if head.format == json::FORMAT => Ok(vec![checked(own::read(text, &head.version)?)?]),
         told => foreign_runs(text, told.err()),
     }
+}
+
+/// How much memory the values of a JSON text take, in units: commas, lists and objects outside of its strings.
+fn weight(text: &str) -> usize {
+    let (mut weight, mut is_text, mut is_escaped) = (0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b'{' if !is_text => weight += OBJECT_WEIGHT,
+            b'[' | b',' if !is_text => weight += 1,
+            _ => {}
+        }
+    }
+    weight
 }
 
 /// Runs of another tool's file; `no_json` is why the text is no JSON of ours.
@@ -212,6 +248,12 @@ mod tests {
     #[test]
     fn the_largest_file_has_a_limit() {
         assert_eq!(read(&vec![b' '; MAX_BYTES + 1]), Err(ImportError::TooLarge));
+        let most = |item: &str, weight: usize| format!("[{}0]", item.repeat(MAX_WEIGHT / weight));
+        for crowded in [most("0,", 1), most("{\"a\":0},", 9), most("[],", 2), most("0,\"\\\",[{\",", 2)] {
+            assert_eq!(read(crowded.as_bytes()), Err(ImportError::TooMany));
+        }
+        let names = format!("[\"{}\"]", "\\\"[{,".repeat(MAX_WEIGHT));
+        assert_eq!(read(names.as_bytes()), Err(ImportError::Foreign));
         assert_eq!(refusal("[".repeat(1_000_000)).split('(').next(), Some("the file is not JSON "));
     }
 }

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::{
-    Layer, Row, Spread, Told,
+    Layer, Row, Spread, Told, bounded,
     field::{Sample, count, number, positive, text},
     judged,
 };
@@ -28,7 +28,7 @@ pub(super) fn read(file: &Value) -> Option<Result<(Told, Vec<Row>), ImportError>
     };
     let first = *records.first()?;
     let is_record = |record: &&Value| SIGNS.iter().all(|sign| record.get(sign).is_some());
-    records.iter().all(is_record).then(|| Ok((told(first), records.into_iter().map(row).collect())))
+    records.iter().all(is_record).then(|| Ok((told(first), bounded(records.into_iter().map(row)))))
 }
 
 /// SGLang's tool counts the answer's tokens a second time; vLLM's names the tokenizer.

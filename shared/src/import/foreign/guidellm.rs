@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    Layer, Row, Spread, Told,
+    Layer, Row, Spread, Told, bounded,
     field::{Sample, at, count, positive, text},
     judged,
 };
@@ -41,7 +41,7 @@ pub(super) fn read(file: &Value) -> Option<Result<(Told, Vec<Row>), ImportError>
         duration_s: benchmarks.first().and_then(|first| positive(first, &["duration"])),
         ..Told::default()
     };
-    Some(Ok((told, benchmarks.iter().map(row).collect())))
+    Some(Ok((told, bounded(benchmarks.iter().map(row)))))
 }
 
 fn row(benchmark: &Value) -> Row {

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::{
-    Layer, Row, Told,
+    Layer, Row, Told, bounded,
     field::{Sample, at, count, number, positive, text},
     judged,
 };
@@ -32,7 +32,7 @@ pub(super) fn read(file: &Value) -> Option<Result<(Told, Vec<Row>), ImportError>
     let windows = results.iter().map(|row| decode(row, Layer::Sustained));
     let prefill = prefill.into_iter().flatten().map(|(context, row)| prefill_row(context, row));
     let bursts = bursts.into_iter().flatten().map(|row| decode(row, burst(row)));
-    Some(Ok((told(file), windows.chain(prefill).chain(bursts).collect())))
+    Some(Ok((told(file), bounded(windows.chain(prefill).chain(bursts)))))
 }
 
 fn told(file: &Value) -> Told {

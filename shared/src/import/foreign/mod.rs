@@ -7,7 +7,7 @@ mod field;
 mod guidellm;
 mod inference_bench;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ use crate::{
     finding::Finding,
     id::{CellId, Phase, RunId},
     label::Labels,
-    plan::{Arrivals, LeaveOut, Load, PlanDraft, RunPlan},
+    plan::{Arrivals, LeaveOut, Load, MAX_CELLS, PlanDraft, RunPlan},
     state::RunState,
     stats::cell::{CellResult, CellStats, CellStatus, RequestCounts},
     target::{EngineFacts, HardwareFacts, Limits, TargetFacts},
@@ -121,8 +121,16 @@ pub(super) fn read_lines(text: &str) -> Option<Result<Vec<Import>, ImportError>>
     Some(runs(told, rows, &file))
 }
 
+/// As many rows as a run may have cells, and one more that tells of too many.
+fn bounded(rows: impl Iterator<Item = Row>) -> Vec<Row> {
+    rows.take(MAX_CELLS + 1).collect()
+}
+
 /// One run per kind of load, the file's first kind first.
 fn runs(mut told: Told, mut rows: Vec<Row>, file: &Value) -> Result<Vec<Import>, ImportError> {
+    if rows.len() > MAX_CELLS {
+        return Err(ImportError::TooManyCells { tool: told.tool });
+    }
     if rows.iter().any(|row| row.context.is_none_or(|tokens| tokens < 1.0)) {
         let warning = "The file does not tell the prompt's length of some cells: they stand at context 1.";
         told.warnings.push(warning.to_owned());
@@ -178,10 +186,11 @@ fn cell_of(row: &Row) -> Option<CellId> {
 fn plan(told: &Told, cells: &[(CellId, CellResult)], layer: Layer) -> Result<RunPlan, ImportError> {
     let of = |phase| cells.iter().map(|(id, _)| *id).filter(move |id| id.phase == phase);
     let list = |items: Vec<String>| items.join(",");
-    let holes: LeaveOut = of(Phase::Decode)
-        .flat_map(|row| of(Phase::Decode).map(move |column| (row.context, column.concurrency)))
-        .filter(|&(context, level)| !of(Phase::Decode).any(|id| id.context == context && id.concurrency == level))
-        .collect();
+    let measured: BTreeSet<(Context, Concurrency)> = of(Phase::Decode).map(|id| (id.context, id.concurrency)).collect();
+    let contexts: BTreeSet<Context> = measured.iter().map(|(context, _)| *context).collect();
+    let levels: BTreeSet<Concurrency> = measured.iter().map(|(_, level)| *level).collect();
+    let grid = contexts.iter().flat_map(|context| levels.iter().map(move |level| (*context, *level)));
+    let holes: LeaveOut = grid.filter(|cell| !measured.contains(cell)).collect();
     let prefill = list(of(Phase::Prefill).map(|id| id.context.tokens().to_string()).collect());
     let draft = PlanDraft {
         target: told.target.clone().unwrap_or_else(|| NO_TARGET.to_owned()),

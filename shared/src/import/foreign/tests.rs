@@ -195,6 +195,21 @@ fn words_that_json_lacks_are_null_outside_of_texts() {
     assert_eq!(lenient("\"NaN"), "\"NaN");
 }
 
+#[test]
+fn more_measurements_than_a_run_has_cells_are_refused() {
+    let record = |n: usize| {
+        let (level, tokens) = (n % 32 + 1, (n / 32 + 1) * 10_240);
+        serving(&format!(",\"request_rate\":\"inf\",\"max_concurrency\":{level},\"total_input_tokens\":{tokens}"))
+    };
+    let lines = |most: usize| (0..most).map(record).collect::<Vec<_>>().join("\n");
+    assert!(read_file(lines(200).as_bytes()).is_ok());
+    let tool = "vllm bench serve".to_owned();
+    assert_eq!(read_file(lines(MAX_CELLS + 1).as_bytes()), Err(ImportError::TooManyCells { tool }));
+    let many = json!({"metadata": {"concurrency_levels": []}, "results": vec![0; 1_000_000]});
+    let tool = "llm-inference-bench".to_owned();
+    assert_eq!(read_file(many.to_string().as_bytes()), Err(ImportError::TooManyCells { tool }));
+}
+
 /// Real files, where they lie beside the repository.
 #[test]
 fn real_files_of_other_tools_are_read() {
