@@ -13,6 +13,8 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
+use speedmatrix_shared::api::path;
+
 use super::error::Refusal;
 
 /// Names under which this agent may be asked: this machine's own, the bound address, and those that were allowed.
@@ -75,11 +77,19 @@ fn verdict(hosts: &AllowedHosts, request: &Request) -> Result<(), Refusal> {
     }
     let host = host.ok_or_else(|| foreign(""))?;
     let acts = !matches!(*request.method(), Method::GET | Method::HEAD) || headers.contains_key(header::UPGRADE);
-    if acts && !same_origin(headers, &host) {
+    // Nobody who leads here from elsewhere needs more than the page: even what only tells may cost, or look around.
+    let is_page = !["/api/", path::METRICS].iter().any(|tells| request.uri().path().starts_with(tells));
+    if (acts && !same_origin(headers, &host)) || (!is_page && is_of_another_site(headers)) {
         let detail = "a page of another site may not do this: open the agent's own page";
         return Err(Refusal::new(StatusCode::FORBIDDEN, "origin_not_allowed", detail));
     }
     Ok(())
+}
+
+/// Whether a browser says that another site's page asks, also one of the same host at another port (Fetch Metadata).
+fn is_of_another_site(headers: &HeaderMap) -> bool {
+    let sites = headers.get_all("sec-fetch-site").iter();
+    sites.into_iter().any(|site| matches!(site.as_bytes(), b"cross-site" | b"same-site"))
 }
 
 /// Browsers name the origin of whatever acts; what is no browser names none and can't be misled.

@@ -26,6 +26,8 @@ mod engines;
 #[cfg(test)]
 mod exports;
 #[cfg(test)]
+mod foreign_sites;
+#[cfg(test)]
 mod health;
 #[cfg(test)]
 mod history;
