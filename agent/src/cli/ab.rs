@@ -55,7 +55,7 @@ pub(super) async fn ab(mut args: AbArgs, terminal: &mut Terminal) -> Result<Exit
     let [a, b] = &ids;
     let comparison = Source::new(args.store).compared(a.as_str(), b.as_str(), &args.measure).await?;
     let text = export::render(&comparison, ComparisonFormat::Markdown);
-    terminal.line(text.trim_end_matches(['\r', '\n']))?;
+    terminal.data(text.trim_end_matches(['\r', '\n']))?;
     if kind == Kind::Null {
         let (passed, said) = null(&comparison);
         terminal.hint(&said);

@@ -92,7 +92,7 @@ pub(super) async fn compare(args: CompareArgs, terminal: &mut Terminal) -> Resul
     let text = export::render(&comparison, args.format);
     match args.output {
         Some(path) => write(path, &text)?,
-        None => terminal.line(text.trim_end_matches(['\r', '\n']))?,
+        None => terminal.data(text.trim_end_matches(['\r', '\n']))?,
     }
     Ok(Exit::Done)
 }

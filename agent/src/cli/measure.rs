@@ -107,7 +107,7 @@ impl Printer {
             Self::Json { store, next_seq } => {
                 if matches!(message, ServerMessage::Snapshot { .. } | ServerMessage::Event { .. }) {
                     for envelope in store.events_from(run, *next_seq).await? {
-                        terminal.line(&serde_json::to_string(&envelope).map_err(std::io::Error::from)?)?;
+                        terminal.data(&serde_json::to_string(&envelope).map_err(std::io::Error::from)?)?;
                         *next_seq = envelope.seq + 1;
                     }
                 }

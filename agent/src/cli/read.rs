@@ -52,8 +52,11 @@ pub(super) async fn list(args: RunsArgs, terminal: &mut Terminal) -> Result<Exit
         terminal.hint(&format!("no runs in {} yet: `speedmatrix run` makes one", store.path().display()));
     }
     for run in &runs {
-        let line = if args.json { serde_json::to_string(run).map_err(std::io::Error::from)? } else { line(run) };
-        terminal.line(&line)?;
+        if args.json {
+            terminal.data(&serde_json::to_string(run).map_err(std::io::Error::from)?)?;
+        } else {
+            terminal.line(&line(run))?;
+        }
     }
     Ok(Exit::Done)
 }
@@ -86,7 +89,7 @@ pub(super) async fn export(args: ExportArgs, terminal: &mut Terminal) -> Result<
     };
     let text = render_labelled(&run, &labels, args.format);
     let Some(path) = args.output else {
-        terminal.line(text.trim_end_matches('\n'))?;
+        terminal.data(text.trim_end_matches('\n'))?;
         return Ok(Exit::Done);
     };
     let names = if path.is_dir() { in_folder(&path, &file_stem(&run, &labels), args.format) } else { vec![path] };

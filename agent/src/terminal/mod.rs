@@ -46,6 +46,18 @@ impl Terminal {
 
     /// A result: one line, or several joined by line ends.
     pub fn line(&mut self, text: &str) -> io::Result<()> {
+        self.print(&clean(text))
+    }
+
+    /// What programs read, a file or a line of JSON: to the byte, but cleaned where a terminal shows it.
+    pub fn data(&mut self, text: &str) -> io::Result<()> {
+        match self.line_in_place {
+            LineInPlace::Never => self.print(text),
+            LineInPlace::Clear | LineInPlace::Shown => self.line(&text.replace("\r\n", "\n")),
+        }
+    }
+
+    fn print(&mut self, text: &str) -> io::Result<()> {
         self.clear()?;
         writeln!(self.out, "{text}")?;
         self.out.flush()
@@ -58,23 +70,23 @@ impl Terminal {
         }
         self.line_in_place = LineInPlace::Shown;
         // Back to the line's start, clear to its end.
-        write!(self.out, "\r\x1b[K{text}")?;
+        write!(self.out, "\r\x1b[K{}", printable(text))?;
         self.out.flush()
     }
 
     /// Something good to know, apart from the results.
     pub fn hint(&mut self, text: &str) {
-        self.aside(format_args!("{text}"));
+        self.aside(text);
     }
 
     /// What went wrong, in one sentence.
     pub fn complain(&mut self, text: &str) {
-        self.aside(format_args!("error: {text}"));
+        self.aside(&format!("error: {text}"));
     }
 
-    fn aside(&mut self, text: std::fmt::Arguments<'_>) {
+    fn aside(&mut self, text: &str) {
         // Where nobody reads what is said beside the results, the results still count.
-        drop(self.clear().and_then(|()| writeln!(self.err, "{text}")));
+        drop(self.clear().and_then(|()| writeln!(self.err, "{}", clean(text))));
     }
 
     fn clear(&mut self) -> io::Result<()> {
@@ -86,9 +98,20 @@ impl Terminal {
     }
 }
 
-/// A foreign text without what would speak to the terminal.
+/// A foreign text on one line, without what would speak to the terminal.
 pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars().map(|c| if is_spoken(c) { ' ' } else { c }).collect()
+}
+
+/// As [`printable`], with its lines and tabs.
+fn clean(text: &str) -> String {
+    text.chars().map(|c| if is_spoken(c) && !matches!(c, '\n' | '\t') { ' ' } else { c }).collect()
+}
+
+/// Whether it is for the terminal, not for who reads: controls (C0, DEL, C1), and what turns the direction of the text
+/// around (UAX 9), so that it reads as another one.
+fn is_spoken(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -143,5 +166,23 @@ pub(crate) mod tests {
     #[test]
     fn foreign_text_does_not_speak_to_the_terminal() {
         assert_eq!(printable("a\x1b[2Jb\nc"), "a [2Jb c");
+        let hostile = "a\x1b]0;x\x07\u{9b}2J\u{7f}\u{202e}b\u{2066}c\r\nd\té";
+        let check = |say: &dyn Fn(&mut Terminal), line_in_place, wanted: &str| {
+            let page = Page::default();
+            say(&mut page.terminal(line_in_place));
+            assert_eq!(page.text(), wanted);
+        };
+        let cleaned = "a ]0;x  2J  b c \nd\té\n";
+        for line_in_place in [LineInPlace::Never, LineInPlace::Clear] {
+            check(&|terminal| terminal.line(hostile).unwrap(), line_in_place, cleaned);
+            check(&|terminal| terminal.hint(hostile), line_in_place, cleaned);
+            check(&|terminal| terminal.complain(hostile), line_in_place, &format!("error: {cleaned}"));
+        }
+        let in_place = |terminal: &mut Terminal| terminal.in_place(hostile).unwrap();
+        check(&in_place, LineInPlace::Clear, "\r\x1b[Ka ]0;x  2J  b c  d é");
+        // A program gets what is in the file, a person what can be shown.
+        let data = |terminal: &mut Terminal| terminal.data(hostile).unwrap();
+        check(&data, LineInPlace::Never, &format!("{hostile}\n"));
+        check(&data, LineInPlace::Clear, &cleaned.replace("c \n", "c\n"));
     }
 }
