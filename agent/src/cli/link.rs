@@ -83,7 +83,10 @@ pub(super) enum Asked {
     Tokens,
 }
 
-/// The first operator's link, told once: afterwards `speedmatrix link` makes more.
+/// How long the first operator's link lets in, hours: who has it makes a lasting one.
+const FIRST_LINK_HOURS: u32 = 24;
+
+/// The first operator's link, told once and to a person only, as a log keeps what it gets: `speedmatrix link` makes more.
 pub(super) async fn first(store: &Store, page: &str, terminal: &mut Terminal) -> Result<(), CliError> {
     let now = unix_ms();
     let passes = store.passes().await?;
@@ -92,8 +95,48 @@ pub(super) async fn first(store: &Store, page: &str, terminal: &mut Terminal) ->
         terminal.hint("open it with a link that you were given; `speedmatrix link --operator` makes another");
         return Ok(());
     }
-    let asked = NewPass { role: Role::Operator, run: None, name: "First operator".into(), hours: None };
+    if !terminal.is_heard_by_a_person() {
+        terminal.hint("nobody has an operator's link yet: `speedmatrix link --operator` makes one; a log gets none");
+        return Ok(());
+    }
+    let hours = Some(FIRST_LINK_HOURS);
+    let asked = NewPass { role: Role::Operator, run: None, name: "First operator".into(), hours };
     let (token, _) = new_pass(store, asked).await?;
-    terminal.hint(&format!("operator's link, shown this once: {}", enter_link(&format!("{page}/"), token.expose())));
+    let link = enter_link(&format!("{page}/"), token.expose());
+    terminal.hint(&format!(
+        "operator's link, shown this once, open for {FIRST_LINK_HOURS} hours; `speedmatrix link --operator` makes \
+         another: {link}"
+    ));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use speedmatrix_shared::api::ENTER_MARK;
+
+    use super::*;
+    use crate::{secret::Token, terminal::tests::Page};
+
+    #[tokio::test]
+    async fn the_first_link_is_for_a_person_and_a_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("runs.sqlite3"), Access::Measure).await.unwrap();
+        let log = Page::default();
+        first(&store, "http://h:7878", &mut log.piped()).await.unwrap();
+        assert!(log.text().contains("speedmatrix link --operator") && !log.text().contains(ENTER_MARK));
+        assert!(store.passes().await.unwrap().is_empty());
+        let page = Page::default();
+        first(&store, "http://h:7878", &mut page.watched()).await.unwrap();
+        assert!(page.text().contains("open for 24 hours; `speedmatrix link --operator`"), "{}", page.text());
+        let passes = store.passes().await.unwrap();
+        let text = page.text();
+        let (_, token) = text.trim().split_once(ENTER_MARK).unwrap();
+        assert_eq!(Token::sent(token).unwrap().digest(), passes[0].digest);
+        let pass = &passes[0].pass;
+        assert_eq!(pass.until_unix_ms.unwrap() - pass.created_unix_ms, 24 * 3_600_000);
+        // Who has come in needs no second one.
+        let again = Page::default();
+        first(&store, "http://h:7878", &mut again.watched()).await.unwrap();
+        assert!(!again.text().contains(ENTER_MARK), "{}", again.text());
+    }
 }

@@ -14,6 +14,16 @@ pub struct Terminal {
     out: Box<dyn Write + Send>,
     err: Box<dyn Write + Send>,
     line_in_place: LineInPlace,
+    hears: Hears,
+}
+
+/// Who gets what is said beside the results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hears {
+    /// Somebody at a terminal.
+    Person,
+    /// A file, a journal, a program: it may be kept and read by others.
+    Log,
 }
 
 /// The line that is updated in place, on a terminal only.
@@ -41,7 +51,13 @@ impl Terminal {
             out: Box::new(io::stdout()),
             err: Box::new(io::stderr()),
             line_in_place: if is_terminal { LineInPlace::Clear } else { LineInPlace::Never },
+            hears: if io::stderr().is_terminal() { Hears::Person } else { Hears::Log },
         }
+    }
+
+    /// Whether a person reads what is said beside the results, and no log keeps it.
+    pub fn is_heard_by_a_person(&self) -> bool {
+        self.hears == Hears::Person
     }
 
     /// A result: one line, or several joined by line ends.
@@ -130,7 +146,11 @@ pub(crate) mod tests {
         }
 
         fn terminal(&self, line_in_place: LineInPlace) -> Terminal {
-            Terminal { out: Box::new(self.clone()), err: Box::new(self.clone()), line_in_place }
+            Terminal { out: Box::new(self.clone()), err: Box::new(self.clone()), line_in_place, hears: Hears::Log }
+        }
+
+        pub(crate) fn watched(&self) -> Terminal {
+            Terminal { hears: Hears::Person, ..self.terminal(LineInPlace::Clear) }
         }
 
         pub(crate) fn piped(&self) -> Terminal {

@@ -31,7 +31,11 @@ pub(crate) struct Running {
 
 impl Running {
     fn start(arguments: &[&str], log: Stdio) -> Self {
-        let mut child = program().args(arguments).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        Self::of(program().args(arguments).stderr(log))
+    }
+
+    pub(crate) fn of(program: &mut Command) -> Self {
+        let mut child = program.stdout(Stdio::piped()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut first_line = String::new();
         out.read_line(&mut first_line).unwrap();
@@ -48,7 +52,7 @@ impl Running {
     }
 
     /// As Ctrl-C does.
-    fn interrupt(&self) {
+    pub(crate) fn interrupt(&self) {
         let status = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status().unwrap();
         assert!(status.success());
     }
@@ -58,7 +62,7 @@ impl Running {
         self.child.wait().unwrap();
     }
 
-    fn exit_status(&mut self) -> i32 {
+    pub(crate) fn exit_status(&mut self) -> i32 {
         self.child.wait().unwrap().code().unwrap()
     }
 }

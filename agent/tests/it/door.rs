@@ -323,6 +323,7 @@ async fn an_agent_that_asks_for_links_opens_to_those_that_were_made() {
         Http::new(&target).unwrap().get(path::RUNS).await.unwrap().status
     };
     assert_eq!((ask("").await, ask("abc").await), (401, 401));
+    finish(&folder, &["link", "--operator"]);
     let made = finish(&folder, &["link", "--hours", "1", "--name", "Ann", "--page", agent.url()]);
     let link = out(&made);
     let token = link.trim().strip_prefix(&format!("{}/#enter=", agent.url())).expect("the link is the only line");
