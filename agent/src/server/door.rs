@@ -24,8 +24,12 @@ use crate::{
     store::{Store, StoreError},
 };
 
-/// Name of the cookie that holds a browser's token.
-pub(super) const COOKIE: &str = "speedmatrix_pass";
+/// Name of the cookie that holds a browser's token, of the agent that listens on `port`: browsers keep one cookie of a name
+/// for all ports of a host.
+pub(super) fn cookie_name(port: u16) -> String {
+    format!("speedmatrix_pass_{port}")
+}
+
 /// Wrong tokens that are answered as such within [`FAILURES_WITHIN`]; further ones are told to wait. A right one always
 /// opens.
 const FAILURES: usize = 20;
@@ -185,7 +189,7 @@ impl AppState {
     /// By the token that was sent, else by the word of a proxy.
     async fn caller(&self, headers: &HeaderMap, peer: Option<Peer>, need: Need) -> Result<Option<Caller>, Refusal> {
         let told = self.reached.proxy.as_ref().and_then(|proxy| proxy.role(headers, peer)).map(Caller::of_all);
-        let found = match sent(headers) {
+        let found = match sent(headers, self.hosts.port()) {
             Sent::Nothing => return Ok(told),
             Sent::Nonsense => None,
             Sent::Token(token) => admitted(self.runs.store(), token.digest()).await?,
@@ -234,7 +238,7 @@ impl Sent {
     }
 }
 
-fn sent(headers: &HeaderMap) -> Sent {
+fn sent(headers: &HeaderMap, port: u16) -> Sent {
     if let Some(value) = headers.get(header::AUTHORIZATION) {
         let bearer = value.to_str().ok().and_then(|value| value.split_once(' '));
         let bearer = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
@@ -242,7 +246,8 @@ fn sent(headers: &HeaderMap) -> Sent {
     }
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(name, _)| *name == COOKIE).map_or(Sent::Nothing, |(_, token)| Sent::read(Some(token)))
+    let own = cookie_name(port);
+    pairs.find(|(name, _)| *name == own).map_or(Sent::Nothing, |(_, token)| Sent::read(Some(token)))
 }
 
 /// What a caller watches goes on only while their token is valid; whom a proxy vouched for, while it keeps them.
@@ -256,7 +261,7 @@ pub(super) struct Visit {
 impl Visit {
     /// By the headers that opened it, and whom they came from.
     pub(super) fn of(app: &AppState, headers: &HeaderMap, peer: Option<Peer>) -> Self {
-        let token = match sent(headers) {
+        let token = match sent(headers, app.hosts.port()) {
             Sent::Token(token) => Some(token.digest()),
             Sent::Nothing | Sent::Nonsense => None,
         };
@@ -309,7 +314,7 @@ mod tests {
     #[test]
     fn a_token_comes_as_bearer_or_cookie() {
         let check = |name: header::HeaderName, value: &str, wanted: &str| {
-            let got = match sent(&HeaderMap::from_iter([(name, value.parse().unwrap())])) {
+            let got = match sent(&HeaderMap::from_iter([(name, value.parse().unwrap())]), 7878) {
                 Sent::Token(token) => token.expose().to_owned(),
                 other => format!("{other:?}"),
             };
@@ -318,9 +323,11 @@ mod tests {
         check(header::AUTHORIZATION, "Bearer abc", "abc");
         check(header::AUTHORIZATION, "bearer abc ", "abc");
         check(header::AUTHORIZATION, "Basic abc", "Nonsense");
-        check(header::COOKIE, "a=b; speedmatrix_pass=abc", "abc");
-        check(header::COOKIE, "xspeedmatrix_pass=abc", "Nothing");
-        check(header::COOKIE, "speedmatrix_pass=a\"b", "Nonsense");
+        check(header::COOKIE, "a=b; speedmatrix_pass_7878=abc", "abc");
+        check(header::COOKIE, "speedmatrix_pass_7879=xyz; speedmatrix_pass_7878=abc", "abc");
+        check(header::COOKIE, "speedmatrix_pass_7879=abc", "Nothing");
+        check(header::COOKIE, "xspeedmatrix_pass_7878=abc", "Nothing");
+        check(header::COOKIE, "speedmatrix_pass_7878=a\"b", "Nonsense");
         check(header::ACCEPT, "abc", "Nothing");
     }
 }

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     runs::unix_ms,
     secret::Token,
-    server::door::COOKIE,
+    server::door::cookie_name,
     store::{KeptPass, Store, StoreError},
 };
 
@@ -39,7 +39,8 @@ fn cookie(app: &AppState, by: (&HeaderMap, PeerOf), token: &str, secs: u32) -> C
     let base = &app.reached.base;
     let is_encrypted = app.reached.is_encrypted_for(headers, peer.map(|Extension(peer)| peer));
     let secure = if is_encrypted { "; Secure" } else { "" };
-    let text = format!("{COOKIE}={token}; Path={base}/; Max-Age={secs}; HttpOnly; SameSite=Strict{secure}");
+    let name = cookie_name(app.hosts.port());
+    let text = format!("{name}={token}; Path={base}/; Max-Age={secs}; HttpOnly; SameSite=Strict{secure}");
     AppendHeaders([(header::SET_COOKIE, text)])
 }
 

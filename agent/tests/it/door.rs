@@ -232,6 +232,9 @@ async fn a_link_lets_in_until_it_is_taken_back() {
     assert_eq!(enter.status, StatusCode::NO_CONTENT, "{}", enter.body);
     let cookie = enter.header(header::SET_COOKIE).to_owned();
     assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
+    // Another agent on this host has another cookie.
+    let name = format!("speedmatrix_pass_{}=", guarded.agent.address.port());
+    assert!(cookie.starts_with(&name), "{cookie}");
     let with_cookie = async |path: &str| {
         let request = Request::get(path).header(header::COOKIE, cookie.split(';').next().unwrap());
         guarded.agent.ask(request.body(Body::empty()).unwrap()).await.status
