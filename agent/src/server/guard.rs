@@ -18,18 +18,25 @@ use speedmatrix_shared::api::path;
 use super::error::Refusal;
 
 /// Names under which this agent may be asked: this machine's own, the bound address, and those that were allowed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct AllowedHosts {
     bound: IpAddr,
     port: u16,
     names: Vec<String>,
+    schemes: &'static [&'static str],
 }
 
 impl AllowedHosts {
     /// An agent at `bound` that may also be asked under `names` (without a port).
     pub fn new(bound: SocketAddr, names: impl IntoIterator<Item = String>) -> Self {
         let names = names.into_iter().map(|name| name.trim().trim_end_matches('.').to_ascii_lowercase()).collect();
-        Self { bound: bound.ip(), port: bound.port(), names }
+        Self { bound: bound.ip(), port: bound.port(), names, schemes: &["http", "https"] }
+    }
+
+    /// Of an agent that encrypts: a page that came openly is not its own, whoever is between may have made it.
+    #[must_use]
+    pub(super) fn encrypted(self) -> Self {
+        Self { schemes: &["https"], ..self }
     }
 
     /// The port that this agent listens on.
@@ -48,6 +55,15 @@ impl AllowedHosts {
             Ok(address) => address.is_loopback() || address == self.bound || self.bound.is_unspecified(),
             Err(_) => false,
         }
+    }
+
+    /// Browsers name the origin of whatever acts; what is no browser names none and can't be misled.
+    fn is_own_page(&self, headers: &HeaderMap, host: &Authority) -> bool {
+        let mut origins = headers.get_all(header::ORIGIN).iter();
+        let Some(origin) = origins.next() else { return true };
+        let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+        let own = origin.filter(|(scheme, _)| self.schemes.contains(scheme));
+        own.is_some_and(|(_, authority)| authority.eq_ignore_ascii_case(host.as_str())) && origins.next().is_none()
     }
 }
 
@@ -79,7 +95,7 @@ fn verdict(hosts: &AllowedHosts, request: &Request) -> Result<(), Refusal> {
     let acts = !matches!(*request.method(), Method::GET | Method::HEAD) || headers.contains_key(header::UPGRADE);
     // Nobody who leads here from elsewhere needs more than the page: even what only tells may cost, or look around.
     let is_page = !["/api/", path::METRICS].iter().any(|tells| request.uri().path().starts_with(tells));
-    if (acts && !same_origin(headers, &host)) || (!is_page && is_of_another_site(headers)) {
+    if (acts && !hosts.is_own_page(headers, &host)) || (!is_page && is_of_another_site(headers)) {
         let detail = "a page of another site may not do this: open the agent's own page";
         return Err(Refusal::new(StatusCode::FORBIDDEN, "origin_not_allowed", detail));
     }
@@ -92,24 +108,22 @@ fn is_of_another_site(headers: &HeaderMap) -> bool {
     sites.into_iter().any(|site| matches!(site.as_bytes(), b"cross-site" | b"same-site"))
 }
 
-/// Browsers name the origin of whatever acts; what is no browser names none and can't be misled.
-fn same_origin(headers: &HeaderMap, host: &Authority) -> bool {
-    let mut origins = headers.get_all(header::ORIGIN).iter();
-    let Some(origin) = origins.next() else { return true };
-    let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
-    let Some(("http" | "https", authority)) = origin else { return false };
-    origins.next().is_none() && authority.eq_ignore_ascii_case(host.as_str())
-}
-
 #[cfg(test)]
 mod tests {
     use axum::body::Body;
 
     use super::*;
 
+    fn hosts(bound: &str) -> AllowedHosts {
+        AllowedHosts::new(bound.parse().unwrap(), ["Bench.Example.org".to_owned()])
+    }
+
     fn status(bound: &str, request: axum::http::request::Builder) -> u16 {
-        let hosts = AllowedHosts::new(bound.parse().unwrap(), ["Bench.Example.org".to_owned()]);
-        match verdict(&hosts, &request.body(Body::empty()).unwrap()) {
+        status_of(&hosts(bound), request)
+    }
+
+    fn status_of(hosts: &AllowedHosts, request: axum::http::request::Builder) -> u16 {
+        match verdict(hosts, &request.body(Body::empty()).unwrap()) {
             Ok(()) => 200,
             Err(refusal) => refusal.into_response().status().as_u16(),
         }
@@ -152,5 +166,14 @@ mod tests {
             check(socket(), foreign, 403);
         }
         assert_eq!(status("127.0.0.1:7878", Request::post("/").header("host", "localhost:7878")), 200);
+    }
+
+    #[test]
+    fn an_agent_that_encrypts_has_no_page_that_came_openly() {
+        let acting = |origin: &str| {
+            let request = Request::post("/").header("host", "localhost:7878").header("origin", origin);
+            status_of(&hosts("127.0.0.1:7878").encrypted(), request)
+        };
+        assert_eq!([acting("https://localhost:7878"), acting("http://localhost:7878")], [200, 403]);
     }
 }

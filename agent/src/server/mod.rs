@@ -121,7 +121,9 @@ impl AppState {
     /// An agent that people reach so.
     #[must_use]
     pub fn reached(self, reached: Reached) -> Self {
-        Self { reached: Arc::new(reached), ..self }
+        let hosts =
+            if reached.is_encrypted { Arc::new(Arc::unwrap_or_clone(self.hosts).encrypted()) } else { self.hosts };
+        Self { reached: Arc::new(reached), hosts, ..self }
     }
 }
 

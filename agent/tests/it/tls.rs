@@ -90,8 +90,11 @@ async fn a_cookie_that_came_encrypted_is_never_sent_openly() {
     let trusted = Certificate::from_pem(&std::fs::read(&certificate).unwrap()).unwrap();
     let client = Client::builder().tls_certs_merge([trusted]).no_proxy().build().unwrap();
     let enter = client.post(format!("{}{}", agent.url(), path::ENTER)).header(header::CONTENT_TYPE, "application/json");
-    // A browser says where its page is from.
-    let entered = enter.header(header::ORIGIN, agent.url()).body(format!("{{\"token\":\"{token}\"}}"));
+    // A browser says where its page is from; one that came openly is not the agent's.
+    let body = format!("{{\"token\":\"{token}\"}}");
+    let openly = enter.try_clone().unwrap().header(header::ORIGIN, agent.url().replace("https://", "http://"));
+    assert_eq!(openly.body(body.clone()).send().await.unwrap().status(), 403);
+    let entered = enter.header(header::ORIGIN, agent.url()).body(body);
     let entered = entered.send().await.unwrap();
     assert_eq!(entered.status(), 204);
     let cookie = entered.headers()[header::SET_COOKIE].to_str().unwrap();
