@@ -13,7 +13,7 @@ use super::{
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// What is kept, apart from pinned and running runs; `None`: all of it. A run's age counts from its start, an imported one's
-/// from its import.
+/// from its import, as its file may say any time; what lies in the future counts as now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retention {
     /// How many runs, the newest.
@@ -67,7 +67,7 @@ impl Database {
             return Ok(Pruned::default());
         }
         self.change(|change| {
-            let pruned = chosen(old_runs(change)?, rule, now_unix_ms);
+            let pruned = chosen(old_runs(change, now_unix_ms)?, rule, now_unix_ms);
             if what == Prune::Look {
                 return Ok(pruned);
             }
@@ -86,7 +86,7 @@ impl Database {
 }
 
 /// Runs that are over and not pinned, the newest first.
-fn old_runs(change: &Transaction<'_>) -> rusqlite::Result<Vec<Old>> {
+fn old_runs(change: &Transaction<'_>, now_unix_ms: u64) -> rusqlite::Result<Vec<Old>> {
     let sql = "SELECT id, started_unix_ms, labels.json, \
                (SELECT coalesce(sum(length(bytes)), 0) FROM raw WHERE raw.run = runs.id) \
                FROM runs LEFT JOIN labels ON labels.run = id \
@@ -95,8 +95,8 @@ fn old_runs(change: &Transaction<'_>) -> rusqlite::Result<Vec<Old>> {
         let (id, started): (String, i64) = (row.get(0)?, row.get(1)?);
         let labels = row.get::<_, Option<String>>(2)?.as_deref().map(labels::read).unwrap_or_default();
         let raw_bytes: i64 = row.get(3)?;
-        let imported = labels.imported.map_or(0, |note| note.at_unix_ms);
-        let since_unix_ms = imported.max(u64::try_from(started).unwrap_or_default());
+        let imported = labels.imported.map(|note| note.at_unix_ms);
+        let since_unix_ms = imported.unwrap_or_else(|| u64::try_from(started).unwrap_or_default()).min(now_unix_ms);
         let raw_bytes = u64::try_from(raw_bytes).unwrap_or_default();
         // A name that is none is not shown, and left alone.
         let id = id.parse::<RunId>().ok().filter(|_| !labels.pinned);

@@ -4,7 +4,14 @@ use speedmatrix_agent::{
     runs::{Runs, unix_ms},
     store::{Access, Prune, Retention, Store, Which, check},
 };
-use speedmatrix_shared::{api::RunSummary, event::RunEvent, label::LabelPatch};
+use speedmatrix_shared::{
+    api::RunSummary,
+    event::RunEvent,
+    import::Import,
+    label::{LabelPatch, Labels},
+    sample,
+    state::RunState,
+};
 
 use crate::{
     cli::{err, finish, out},
@@ -112,4 +119,19 @@ async fn an_agent_deletes_what_is_no_longer_kept() {
     }
     assert_eq!(names(&runs.list().await.unwrap()), ["running", "new", "old"]);
     drop(measuring);
+}
+
+#[tokio::test]
+async fn a_file_that_tells_of_the_future_ages_from_its_import() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = Runs::new(Store::open(&folder.path().join("runs.sqlite3"), Access::Serve).await.unwrap());
+    let started_unix_ms = unix_ms() + 1_000 * DAY_MS;
+    let state = RunState { id: run("dated"), started_unix_ms, ..sample::reference() };
+    runs.import(Import { run: state, labels: Labels::default() }, None, &[]).await.unwrap();
+    let gone_after = async |days: u64| {
+        let rule = Retention { days: Some(30), ..Retention::default() };
+        runs.store().prune(rule, unix_ms() + days * DAY_MS, Prune::Look).await.unwrap().runs
+    };
+    assert_eq!(gone_after(29).await, []);
+    assert_eq!(gone_after(31).await, [run("dated")]);
 }
