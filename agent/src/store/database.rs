@@ -3,8 +3,8 @@
 use std::{
     collections::BTreeMap,
     fmt::Display,
-    fs::DirBuilder,
-    os::unix::fs::DirBuilderExt as _,
+    fs::{DirBuilder, OpenOptions},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -59,11 +59,11 @@ impl Database {
         let serving = match access {
             Access::Read => None,
             Access::Measure => {
-                make_folder(path)?;
+                make_place(path)?;
                 None
             }
             Access::Serve => {
-                make_folder(path)?;
+                make_place(path)?;
                 let lock = Lock::take(lock::of_store(path)).map_err(|source| unopened(path, source))?;
                 Some(lock.ok_or_else(|| StoreError::InUse { path: path.to_owned() })?)
             }
@@ -370,13 +370,14 @@ pub(super) fn whole(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn make_folder(path: &Path) -> Result<(), StoreError> {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => {
-            DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|source| unopened(path, source))
-        }
-        _ => Ok(()),
+/// The folder and the file, for this user alone whatever the umask: SQLite's log beside it gets the mode of the file.
+fn make_place(path: &Path) -> Result<(), StoreError> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|source| unopened(path, source))?;
     }
+    // One that is there stays as it is. Where none can be made SQLite says why.
+    drop(OpenOptions::new().write(true).create_new(true).mode(0o600).open(path));
+    Ok(())
 }
 
 fn unopened(path: &Path, source: std::io::Error) -> StoreError {

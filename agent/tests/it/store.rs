@@ -1,6 +1,6 @@
 //! The store as its users see it: what is kept, what is refused, and that nothing is overwritten.
 
-use std::{fs, path::Path};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
 use rusqlite::Connection;
 use speedmatrix_agent::store::{Access, Store, StoreError, Which};
@@ -226,4 +226,23 @@ async fn looking_makes_no_file() {
     let store = Store::open(&path, Access::Read).await.unwrap();
     assert!(store.list().await.unwrap().is_empty());
     assert!(!path.parent().unwrap().exists());
+}
+
+/// Whatever the umask says, and although the folder may be open to all.
+#[tokio::test]
+async fn a_new_store_is_for_its_user_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.sqlite3");
+    let store = Store::open(&path, Access::Measure).await.unwrap();
+    put(&store, "a", events(1).into_iter().take(2).collect()).await;
+    let mode = |ending: &str| {
+        let file = format!("{}{ending}", path.display());
+        fs::metadata(file).unwrap().permissions().mode() & 0o777
+    };
+    assert_eq!(["", "-wal", "-shm"].map(mode), [0o600; 3]);
+    drop(store);
+    // What somebody decided later stays.
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    drop(Store::open(&path, Access::Measure).await.unwrap());
+    assert_eq!(mode(""), 0o640);
 }
