@@ -82,12 +82,22 @@ fn numbers(state: &RunState, cell: &Cell, metric: &Metric, cells: &mut Vec<Strin
     }
 }
 
-/// A text cell: an apostrophe before what a spreadsheet would run as a formula (OWASP, "CSV injection"),
-/// quotes where RFC 4180 wants them.
+/// A text cell: an apostrophe before what a spreadsheet would run as a formula (OWASP, "CSV injection"), also where it
+/// takes semicolons, tabs or lines for the ends of cells; quotes where RFC 4180 wants them, or such a spreadsheet.
 pub(crate) fn text(value: &str) -> String {
-    let guard = if value.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
-    let guarded = format!("{guard}{value}");
-    if guarded.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", guarded.replace('"', "\"\"")) } else { guarded }
+    let mut guarded = if value.starts_with(['\t', '\r']) { "'".to_owned() } else { String::new() };
+    let mut begins = true;
+    for c in value.chars() {
+        if begins && matches!(c, '=' | '+' | '-' | '@') {
+            guarded.push('\'');
+        }
+        guarded.push(c);
+        begins = matches!(c, ';' | '\t' | '\n' | '\r');
+    }
+    if guarded.contains(['"', ',', ';', '\t', '\n', '\r']) {
+        guarded = format!("\"{}\"", guarded.replace('"', "\"\""));
+    }
+    guarded
 }
 
 #[cfg(test)]
@@ -103,7 +113,11 @@ mod tests {
         check("@x", "'@x");
         check("+1", "'+1");
         check("-1", "'-1");
-        check("\tx", "'\tx");
+        check("\tx", "\"'\tx\"");
+        check("a;=1+1", "\"a;'=1+1\"");
+        check("a\t@x;-y\n+z", "\"a\t'@x;'-y\n'+z\"");
+        check("a; b", "\"a; b\"");
+        check("llama-3=x", "llama-3=x");
         check("\rx", "\"'\rx\"");
         check("a,\"b\"", "\"a,\"\"b\"\"\"");
         check("", "");

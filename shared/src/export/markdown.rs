@@ -68,19 +68,44 @@ fn measurements(state: &RunState) -> String {
     [head, rule].into_iter().chain(rows).collect::<Vec<_>>().join("\n")
 }
 
-/// Text of a server or a user on one line, without any meaning to Markdown or HTML.
+/// Text of a server or a user on one line, without any meaning to Markdown or HTML: no link, no picture, no emphasis, nobody
+/// who is called. Ordinary names stay readable.
 pub(crate) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
+    let (mut rest, mut before) = (text.chars(), None);
+    while let Some(c) = rest.next() {
+        let after = rest.as_str();
         match c {
             '\\' | '|' | '`' | '[' | ']' => safe.extend(['\\', c]),
             '<' => safe.push_str("&lt;"),
             '&' => safe.push_str("&amp;"),
+            // Sites look for names and addresses after Markdown is done; a word joiner, which is not seen, keeps them off.
+            '@' if after.starts_with(char::is_alphanumeric) => safe.push_str("@&#8288;"),
+            '.' if safe.ends_with("www") => safe.push_str("\\."),
             c if c.is_control() => safe.push(' '),
+            c if is_live(c, before, after) => safe.extend(['\\', c]),
             c => safe.push(c),
         }
+        before = Some(c);
     }
     safe
+}
+
+/// Whether Markdown takes a character for a mark between these: emphasis, a strike, an address, or the beginning of a heading,
+/// a quote or a list.
+fn is_live(c: char, before: Option<char>, after: &str) -> bool {
+    let next = after.chars().next();
+    let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    let is_gap = |c: Option<char>| c.is_some_and(char::is_whitespace);
+    match c {
+        '_' => !(is_word(before) && is_word(next)),
+        '*' => !(is_gap(before) && is_gap(next)),
+        '~' => before.is_some() && !is_gap(before),
+        ':' => after.starts_with("//"),
+        '#' | '>' => before.is_none(),
+        '-' | '+' => before.is_none() && (is_gap(next) || next == Some(c)),
+        _ => false,
+    }
 }
 
 /// A code block whose fence is longer than any row of backticks in it.
@@ -118,6 +143,15 @@ mod tests {
         let check = |text: &str, wanted: &str| assert_eq!(escape(text), wanted);
         check("a|b\nc", "a\\|b c");
         check("<script>&", "&lt;script>&amp;");
+        check("llama_3.1 at 2 * 3, ~5 ms, a-b #3 x@ 10:20", "llama_3.1 at 2 * 3, ~5 ms, a-b #3 x@ 10:20");
+        check("*a* __b__ _c_ d*e", "\\*a\\* \\_\\_b\\_\\_ \\_c\\_ d\\*e");
+        check("~~a~~", "~\\~a\\~\\~");
+        check("https://evil.example HTTP://x www.x.org", "https\\://evil.example HTTP\\://x www\\.x.org");
+        check("@everyone a@b.org", "@&#8288;everyone a@&#8288;b.org");
+        check("# x", "\\# x");
+        check("> x", "\\> x");
+        check("- x", "\\- x");
+        check("-0.4 ms", "-0.4 ms");
         check("[x](y) `z` \\", "\\[x\\](y) \\`z\\` \\\\");
         assert_eq!(fenced("a ``` b\u{7}"), "````\na ``` b\n````");
     }
