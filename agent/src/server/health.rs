@@ -55,3 +55,20 @@ pub(super) async fn ready(State(app): State<AppState>) -> Result<&'static str, R
         Err(reason) => Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", reason)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Access;
+
+    #[tokio::test]
+    async fn the_store_is_looked_at_anew_only_after_some_seconds() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("runs.sqlite3"), Access::Serve).await.unwrap();
+        let now = Instant::now();
+        let said_at = |at: Instant| Readiness(Mutex::new(Some((at, Err("what was said before")))));
+        assert_eq!(said_at(now).look(&store).await, Err("what was said before"));
+        let ago = now.checked_sub(KEPT_FOR).expect("this machine runs longer than that");
+        assert_eq!(said_at(ago).look(&store).await, Ok(()));
+    }
+}

@@ -305,6 +305,12 @@ async fn the_page_stands_at_all_its_addresses_and_guards_itself() {
         assert_eq!(answer.header(header::X_CONTENT_TYPE_OPTIONS), "nosniff");
         assert_eq!(answer.header(header::REFERRER_POLICY), "no-referrer");
     }
+    // Nothing is framed, neither the page nor what is told.
+    for path in ["/", "/compare", path::INFO, "/api/v1/runs/reference/export?format=html", "/api/v1/nothing"] {
+        let answer = agent.get(path).await;
+        assert_eq!(answer.header(header::X_FRAME_OPTIONS), "DENY", "{path}");
+        assert!(answer.header(header::CONTENT_SECURITY_POLICY).contains("frame-ancestors 'none'"), "{path}");
+    }
     assert_eq!(agent.get("/missing.wasm").await.status, StatusCode::NOT_FOUND);
     let info: Info = agent.get(path::INFO).await.json();
     assert_eq!(info.targets[0].url, agent.simulator.base_url());

@@ -131,12 +131,18 @@ impl Seats {
 
 impl Taken {
     fn say(&mut self, why: Full, address: IpAddr) {
-        let now = Instant::now();
-        if self.said.is_none_or(|said| now.duration_since(said) >= SAY_EVERY) {
-            self.said = Some(now);
+        if self.is_time_to_say(Instant::now()) {
             let seated = self.seated;
             tracing::warn!("a connection of {address} was refused, {seated} are open ({why:?}); said once a minute");
         }
+    }
+
+    fn is_time_to_say(&mut self, now: Instant) -> bool {
+        let is_time = self.said.is_none_or(|said| now.duration_since(said) >= SAY_EVERY);
+        if is_time {
+            self.said = Some(now);
+        }
+        is_time
     }
 }
 
@@ -153,6 +159,7 @@ fn counted_as(address: IpAddr) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::Limits;
 
     #[test]
     fn places_are_counted_in_all_and_by_address_and_come_back() {
@@ -179,6 +186,27 @@ mod tests {
         assert_eq!(take("2001:db8:0:1::1").refusal(), None);
         let local = [take("127.0.0.1"), take("127.0.0.1"), take("::1")];
         assert!(local.iter().all(|seat| seat.refusal().is_none()));
+    }
+
+    #[test]
+    fn an_address_has_half_of_all_places() {
+        let limits = Limits::default();
+        let seats = Arc::new(Seats::new(limits.connections, limits.per_address));
+        let take = |address: &str| seats.take(address.parse().unwrap()).unwrap();
+        let mut kept: Vec<Seat> = (0..256).map(|_| take("192.0.2.1")).collect();
+        assert_eq!(take("192.0.2.1").refusal(), Some(Full::Address));
+        kept.extend((0..256).map(|_| take("192.0.2.2")));
+        assert!(kept.iter().all(|seat| seat.refusal().is_none()));
+        assert_eq!(take("192.0.2.3").refusal(), Some(Full::All));
+    }
+
+    #[test]
+    fn the_log_is_told_once_a_minute() {
+        let (mut taken, start) = (Taken::default(), Instant::now());
+        let at = [0, 1, 59, 60, 61, 119, 120];
+        let told: Vec<u64> =
+            at.into_iter().filter(|secs| taken.is_time_to_say(start + Duration::from_secs(*secs))).collect();
+        assert_eq!(told, [0, 60, 120]);
     }
 
     #[test]
