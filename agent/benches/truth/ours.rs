@@ -56,7 +56,7 @@ fn ask(job: &Job, document: &Bytes, slot: u32, request: u32) -> Ask {
         slot,
         scheduled: Nanos(0),
         path: "/v1/chat/completions",
-        body: Body::new([Bytes::from(head), document.clone(), Bytes::from(tail)]),
+        body: Body::new([Bytes::from(head), document.clone(), Bytes::from(tail)], job.tokens),
         keep_text: KeepText::No,
         idle_limit: Nanos::from_secs(120),
     }

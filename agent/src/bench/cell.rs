@@ -45,6 +45,8 @@ const LEAST_FAILED: usize = 3;
 /// Requests of an open loop that are still running this long after the last one was due are cut (or as long as the window,
 /// if that is longer).
 const STRAGGLER_LIMIT: Nanos = Nanos::from_secs(60);
+/// Most text of a cell that is kept to be looked at, bytes: seven minutes of 32 slots at 1,000 tokens/s each.
+const MOST_TEXT_BYTES: usize = 64 << 20;
 /// A cold or cached queue of C requests may take this many times C times one admission.
 const QUEUE_MARGIN: u64 = 3;
 
@@ -292,6 +294,8 @@ pub(super) struct Book {
     traces: Vec<RequestTrace>,
     /// Texts of some of them, with their places among the traces.
     texts: Vec<(usize, String)>,
+    /// Bytes of them.
+    text_bytes: usize,
     /// Ids of requests that were cut, where requests have one.
     cut: Vec<Arc<str>>,
     /// Requests in a row, over all slots, that failed before any token.
@@ -300,12 +304,16 @@ pub(super) struct Book {
 
 impl Book {
     const fn new(load: Load) -> Self {
-        Self { load, traces: Vec::new(), texts: Vec::new(), cut: Vec::new(), useless_in_a_row: 0 }
+        Self { load, traces: Vec::new(), texts: Vec::new(), text_bytes: 0, cut: Vec::new(), useless_in_a_row: 0 }
     }
 
     fn keep(&mut self, Ended { trace, text, rid }: Ended) {
         self.cut.extend(rid.filter(|_| trace.end == RequestEnd::Cut));
-        self.texts.extend(text.map(|text| (self.traces.len(), text)));
+        let room = MOST_TEXT_BYTES - self.text_bytes;
+        if let Some(text) = text.filter(|text| text.len() <= room) {
+            self.text_bytes += text.len();
+            self.texts.push((self.traces.len(), text));
+        }
         self.traces.push(trace);
     }
 

@@ -37,7 +37,7 @@ impl Recipe {
         let number = self.library.request_number(mark, restart);
         let rid = self.requests.next_rid();
         let wish = Wish { max_output_tokens: self.max_output_tokens, number };
-        Body::new(self.requests.parts(text, wish, rid.as_deref())).with_rid(rid)
+        Body::new(self.requests.parts(text, wish, rid.as_deref()), self.max_output_tokens).with_rid(rid)
     }
 
     /// The body of a measured request: where all ask the same, that of the first slot's first one.
@@ -144,6 +144,7 @@ mod tests {
         let document = recipe.document(recipe.mark(Purpose::Decode, 0));
         let mut supply = Supply::kept(recipe, 3, document);
         let (first, second) = (supply.next().await, supply.next().await);
+        assert_eq!(first.max_output_tokens(), 8);
         assert_ne!(format!("{first:?}"), format!("{second:?}"));
     }
 

@@ -6,7 +6,7 @@ use speedmatrix_shared::trace::{FailureKind, RequestFailure};
 use super::{
     SlotCounters,
     failure::{Failures, looks_like_page},
-    record::Record,
+    record::{Progress, Record},
     settle::Closing,
     stamped::Read,
 };
@@ -71,7 +71,7 @@ impl<'a> Answer<'a> {
                 while let Some(event) = events.next_event() {
                     record.event(event.map_err(|error| broken(&error.to_string()))?, read, counters);
                 }
-                Ok(())
+                if record.progress == Progress::TooMuch { Err(broken(&record.too_much())) } else { Ok(()) }
             }
             Form::Document(document) if document.len() + bytes.len() > DOCUMENT_LIMIT_BYTES => {
                 Err(broken(&format!("a document of over {DOCUMENT_LIMIT_BYTES} bytes came: it was given up")))

@@ -9,13 +9,20 @@ use bytes::Bytes;
 #[derive(Debug, Clone)]
 pub struct Body {
     parts: Arc<[Bytes]>,
+    max_output_tokens: u32,
     rid: Option<Arc<str>>,
 }
 
 impl Body {
-    /// A body of these parts, in order.
-    pub fn new(parts: impl IntoIterator<Item = Bytes>) -> Self {
-        Self { parts: parts.into_iter().filter(|part| !part.is_empty()).collect(), rid: None }
+    /// A body of these parts, in order, which asks for at most so many output tokens.
+    pub fn new(parts: impl IntoIterator<Item = Bytes>, max_output_tokens: u32) -> Self {
+        let parts = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        Self { parts, max_output_tokens, rid: None }
+    }
+
+    /// The most output tokens that it asks for.
+    pub const fn max_output_tokens(&self) -> u32 {
+        self.max_output_tokens
     }
 
     /// The same body, which gives its request the id `rid`: by it an engine can be told to end the request.
@@ -52,7 +59,8 @@ mod tests {
     #[test]
     fn parts_are_kept_in_order_and_uncopied() {
         let document = Bytes::from(vec![b'x'; 1_000]);
-        let body = Body::new([Bytes::from_static(b"{"), document.clone(), Bytes::new(), Bytes::from_static(b"}")]);
+        let parts = [Bytes::from_static(b"{"), document.clone(), Bytes::new(), Bytes::from_static(b"}")];
+        let body = Body::new(parts, 8);
         assert_eq!(body.len(), 1_002);
         assert_eq!(body.parts().len(), 3);
         assert_eq!(body.parts()[1].as_ptr(), document.as_ptr(), "the document is shared");

@@ -19,6 +19,9 @@ const TEXT_LIMIT_BYTES: usize = 300;
 /// How much of a text is looked at. It is cut only after secrets were removed, so that none is cut in half and missed.
 const READ_LIMIT_CHARS: usize = 4_096;
 
+/// Longest name of a model or of a reason, characters.
+const NAME_LIMIT_CHARS: usize = 100;
+
 /// Makes failures whose texts hold no secret.
 #[derive(Debug, Clone)]
 pub(crate) struct Failures {
@@ -39,6 +42,11 @@ impl Failures {
             text.truncate(text.floor_char_boundary(TEXT_LIMIT_BYTES));
         }
         RequestFailure { kind, http_status: http_status.map(|status| status.as_u16()), text }
+    }
+
+    /// A name that an answer gave to something, without secrets and short.
+    pub(crate) fn name(&self, text: &str) -> String {
+        redact(text, self.key.as_ref()).chars().take(NAME_LIMIT_CHARS).collect()
     }
 
     /// No connection.
@@ -180,6 +188,7 @@ mod tests {
             "an html page came instead of a stream, titled \"Bad gateway\"",
         );
         check(500, &"é".repeat(200), FailureKind::ServerError, &"é".repeat(150));
+        assert_eq!(failures.name(&format!("my-key-1234{}", "é".repeat(200))), format!("<redacted>{}", "é".repeat(90)));
     }
 
     #[test]

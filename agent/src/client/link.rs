@@ -217,7 +217,7 @@ mod tests {
     }
 
     fn head(address: &Address, id: &str) -> String {
-        let sending = address.request("/v1/chat/completions", &Body::new([]), id);
+        let sending = address.request("/v1/chat/completions", &Body::new([], 1), id);
         String::from_utf8(sending.parts[0].to_vec()).unwrap()
     }
 
@@ -249,7 +249,7 @@ mod tests {
         x-request-id: run-1
         authorization: Bearer secret-key
         ");
-        let sending = address.request("/v1/chat/completions", &Body::new([]), "run-1");
+        let sending = address.request("/v1/chat/completions", &Body::new([], 1), "run-1");
         assert_eq!(format!("{sending:?}"), "Sending { parts_left: 1, .. }", "it holds the key");
     }
 }

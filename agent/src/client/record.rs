@@ -21,6 +21,15 @@ use crate::{
 /// Room for arrivals before the first byte: a short answer never grows it.
 const FIRST_ARRIVALS: usize = 64;
 
+/// A request is given up after so many events with text per token that it asked for: a token may come in several pieces …
+const EVENTS_PER_TOKEN: u64 = 4;
+/// … and so many more: a model may think before it looks at its limit, and 4,096 arrivals are 100 KB.
+const SPARE_EVENTS: u64 = 4_096;
+/// Most of a request's text that is kept, bytes: 200,000 tokens of prose.
+const MOST_TEXT_BYTES: usize = 1 << 20;
+/// Longest name of a model or of a reason that is kept, bytes; others are none.
+const NAME_LIMIT_BYTES: usize = 4 << 10;
+
 /// How far a stream has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
@@ -30,6 +39,8 @@ pub(super) enum Progress {
     Done,
     /// An error came: nothing after it matters.
     Error,
+    /// More text came than could be an answer to what was asked: nothing after it matters.
+    TooMuch,
 }
 
 /// Everything noted about one try of one request.
@@ -53,7 +64,10 @@ pub(super) struct Record {
     /// When the last event came that meant something.
     pub(super) last_event_at: Option<Nanos>,
     pub(super) text: Option<Text>,
+    /// Bytes of text that may still be kept.
+    text_room: usize,
     pub(super) tokens_before: u64,
+    max_output_tokens: u32,
     reported_tokens: u32,
 }
 
@@ -77,8 +91,8 @@ pub(super) enum Seen {
 }
 
 impl Record {
-    /// A record of a request that is about to be sent in a slot with these counters.
-    pub(super) fn new(clock: Clock, keep_text: KeepText, counters: &SlotCounters) -> Self {
+    /// A record of a request for at most so many output tokens, about to be sent in a slot with these counters.
+    pub(super) fn new(clock: Clock, keep_text: KeepText, counters: &SlotCounters, max_output_tokens: u32) -> Self {
         Self {
             clock,
             arrivals: Vec::with_capacity(FIRST_ARRIVALS),
@@ -96,7 +110,9 @@ impl Record {
             saw: Saw::default(),
             last_event_at: None,
             text: (keep_text == KeepText::Yes).then(Text::default),
+            text_room: MOST_TEXT_BYTES,
             tokens_before: counters.tokens(),
+            max_output_tokens,
             reported_tokens: 0,
         }
     }
@@ -138,8 +154,8 @@ impl Record {
         self.saw.document = Seen::Yes;
         self.last_event_at = Some(self.clock.at(read.at));
         self.usage = delta.usage;
-        self.model = delta.model.as_deref().map(str::to_owned);
-        self.finish_reason = delta.finish_reason.as_deref().map(str::to_owned);
+        self.model = delta.model.as_deref().map(name);
+        self.finish_reason = delta.finish_reason.as_deref().map(name);
         self.see(&delta);
         self.keep(&delta);
         self.progress = Progress::Done;
@@ -160,10 +176,10 @@ impl Record {
             self.usage = delta.usage;
         }
         if self.model.is_none() {
-            self.model = delta.model.as_deref().map(str::to_owned);
+            self.model = delta.model.as_deref().map(name);
         }
         if self.finish_reason.is_none() {
-            self.finish_reason = delta.finish_reason.as_deref().map(str::to_owned);
+            self.finish_reason = delta.finish_reason.as_deref().map(name);
         }
         if !delta.has_text() {
             return;
@@ -181,6 +197,18 @@ impl Record {
         let reported = delta.usage.and_then(|usage| usage.completion_tokens);
         self.arrival(at, read, reported.and_then(|tokens| u32::try_from(tokens).ok()).and_then(NonZeroU32::new));
         counters.set_tokens(self.tokens_before + self.text_events.max(u64::from(self.reported_tokens)));
+        if self.text_events > EVENTS_PER_TOKEN * u64::from(self.max_output_tokens) + SPARE_EVENTS {
+            self.progress = Progress::TooMuch;
+        }
+    }
+
+    /// What to say when too much came.
+    pub(super) fn too_much(&self) -> String {
+        format!(
+            "{} events with text came for a request of at most {} output tokens, and it was given up: check that the \
+             server, or what stands before it, keeps to max_tokens",
+            self.text_events, self.max_output_tokens
+        )
     }
 
     fn arrival(&mut self, at: Nanos, read: Read, reported: Option<NonZeroU32>) {
@@ -219,10 +247,11 @@ impl Record {
 
     fn keep(&mut self, delta: &Delta<'_>) {
         let Some(text) = &mut self.text else { return };
-        text.content += &delta.content;
-        text.reasoning += &delta.reasoning;
+        let room = &mut self.text_room;
+        add(&mut text.content, &delta.content, room);
+        add(&mut text.reasoning, &delta.reasoning, room);
         for fragment in &delta.tools {
-            add_fragment(&mut text.tool_calls, fragment);
+            add_fragment(&mut text.tool_calls, fragment, room);
         }
     }
 
@@ -237,8 +266,20 @@ impl Record {
     }
 }
 
+/// A name to keep.
+fn name(text: &str) -> String {
+    if text.len() <= NAME_LIMIT_BYTES { text.to_owned() } else { format!("over {NAME_LIMIT_BYTES} bytes") }
+}
+
+/// As much of `more` as there is room for.
+fn add(text: &mut String, more: &str, room: &mut usize) {
+    let more = &more[..more.floor_char_boundary(*room)];
+    text.push_str(more);
+    *room -= more.len();
+}
+
 /// Fragments are joined by the index that the server gives; without one, a name begins a new call.
-fn add_fragment(calls: &mut Vec<ToolCall>, fragment: &ToolFragment<'_>) {
+fn add_fragment(calls: &mut Vec<ToolCall>, fragment: &ToolFragment<'_>, room: &mut usize) {
     /// More calls than any model makes: an index beyond is a hostile server's.
     const MOST_CALLS: usize = 1_024;
     let place = match fragment.index.map(usize::try_from) {
@@ -254,8 +295,8 @@ fn add_fragment(calls: &mut Vec<ToolCall>, fragment: &ToolFragment<'_>) {
         calls.resize_with(place + 1, ToolCall::default);
     }
     if let Some(call) = calls.get_mut(place) {
-        call.name += &fragment.name;
-        call.arguments += &fragment.arguments;
+        add(&mut call.name, &fragment.name, room);
+        add(&mut call.arguments, &fragment.arguments, room);
     }
 }
 
@@ -285,7 +326,7 @@ mod tests {
     fn record(pieces: &[&[u8]], number: fn(u64) -> u64) -> Record {
         let counters = SlotCounters::default();
         let clock = Clock::start();
-        let mut record = Record::new(clock, KeepText::Yes, &counters);
+        let mut record = Record::new(clock, KeepText::Yes, &counters, 8);
         let mut sse = Sse::default();
         for (index, piece) in (0..).zip(pieces) {
             let number = number(index);

@@ -111,13 +111,15 @@ fn end(attempt: &Try, failures: &Failures) -> RequestEnd {
         return failed(FailureKind::ErrorInStream, words);
     }
     let finished = record.finish_reason.is_some();
-    // With the end mark, or a finish reason and the count, the answer is whole whatever the connection does.
+    // With the end mark, or a finish reason and the count, the answer is whole whatever the connection does, unless far too
+    // much came.
     let whole = record.progress == Progress::Done
         || (finished && (record.usage.is_some() || attempt.closing == Closing::Whole));
+    let whole = whole && record.progress != Progress::TooMuch;
     let events = record.text_events;
     match &attempt.closing {
         Closing::Cut => RequestEnd::Cut,
-        _ if whole => completed(record, failed),
+        _ if whole => completed(record, failures, failed),
         Closing::Whole => failed(
             FailureKind::TruncatedStream,
             &format!("the stream ended after {events} events with text, without a finish reason or [DONE]"),
@@ -133,14 +135,14 @@ fn end(attempt: &Try, failures: &Failures) -> RequestEnd {
     }
 }
 
-fn completed(record: &Record, failed: impl Fn(FailureKind, &str) -> RequestEnd) -> RequestEnd {
+fn completed(record: &Record, failures: &Failures, failed: impl Fn(FailureKind, &str) -> RequestEnd) -> RequestEnd {
     if let Some(reason) = record.finish_reason.as_deref().filter(|reason| GIVEN_UP.contains(reason)) {
         return failed(FailureKind::ServerAbort, &format!("the server gave the request up: finish_reason {reason}"));
     }
     if record.saw.content == Seen::No && record.saw.reasoning == Seen::No {
         return failed(FailureKind::EmptyOutput, "the answer ended properly but held no generated text");
     }
-    RequestEnd::Completed { finish_reason: record.finish_reason.clone() }
+    RequestEnd::Completed { finish_reason: record.finish_reason.as_deref().map(|reason| failures.name(reason)) }
 }
 
 /// Counts in the chunks are cumulative and at least one token per event, or they are no counts.

@@ -87,7 +87,8 @@ impl Connection {
             tried = self.attempt(&ask, counters, cut).await;
         }
         let Tried { mut attempt, retry_after, request_id, .. } = tried;
-        let (text, model) = (attempt.record.text.take(), attempt.record.model.clone());
+        let text = attempt.record.text.take();
+        let model = attempt.record.model.as_deref().map(|model| self.failures.name(model));
         let tokens_before = attempt.record.tokens_before;
         let trace = settle::trace(attempt, &ask, self.expected_model.as_deref(), &self.failures);
         counters.set_tokens(counters.tokens().max(tokens_before + trace.output_tokens().0));
@@ -100,7 +101,7 @@ impl Connection {
         let request_id = format!("{}-{}", self.id_prefix, self.requests);
         let mut tried = Tried {
             attempt: Try {
-                record: Record::new(self.clock, ask.keep_text, counters),
+                record: Record::new(self.clock, ask.keep_text, counters, ask.body.max_output_tokens()),
                 send_started: None,
                 send_finished: None,
                 headers_at: None,

@@ -24,7 +24,7 @@ pub(crate) struct Case {
 #[serde(default)]
 pub(crate) struct Request {
     /// Output limit in tokens.
-    pub(crate) max_tokens: Option<u64>,
+    pub(crate) max_tokens: Option<u32>,
     /// Longest silence, ms.
     pub(crate) idle_timeout_ms: Option<u64>,
     /// When the client goes, ms after it sent.

@@ -143,7 +143,7 @@ pub(crate) struct Asked {
     /// The case.
     pub(crate) id: String,
     /// Output limit.
-    pub(crate) max_tokens: u64,
+    pub(crate) max_tokens: u32,
     /// Longest silence.
     pub(crate) idle_limit: Nanos,
     /// When we go.
@@ -162,7 +162,7 @@ async fn send(connection: &mut Connection, asked: &Asked) -> Outcome {
         slot: 0,
         scheduled: Nanos(0),
         path: "/v1/chat/completions",
-        body: Body::new([Bytes::from(document.to_string())]),
+        body: Body::new([Bytes::from(document.to_string())], asked.max_tokens),
         keep_text: KeepText::Yes,
         idle_limit: asked.idle_limit,
     };

@@ -81,7 +81,7 @@ fn ask() -> Ask {
         slot: 0,
         scheduled: Nanos(0),
         path: "/v1/chat/completions",
-        body: Body::new([Bytes::from_static(b"{\"model\":\"m\",\"messages\":[],\"stream\":true}")]),
+        body: Body::new([Bytes::from_static(b"{\"model\":\"m\",\"messages\":[],\"stream\":true}")], 16),
         keep_text: KeepText::Yes,
         idle_limit: Nanos::from_secs(30),
     }
@@ -119,10 +119,13 @@ async fn what_a_hostile_server_sends_ends_in_bounds_and_in_words() {
     const TOKEN: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"aye\"}}]}\n\n";
     const JSON: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
     let begun = format!("{STREAM}{TOKEN}data: {{\"choices\":[{{\"delta\":{{\"content\":\"");
+    let ended = counted("{\"completion_tokens\":1}").replace("data: [DONE]\n\n", "");
     let deep = format!("{STREAM}data: {}\n\n{TOKEN}", "[".repeat(100_000));
     let zipped = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\n\r\n";
     let cases = [
         ("an event without an end", begun.as_str(), Then::Repeats("AAAAAAAAAAAAAAAA")),
+        ("tokens without an end", STREAM, Then::Repeats(TOKEN)),
+        ("tokens after an end", &ended, Then::Repeats(TOKEN)),
         ("lines that are no field", STREAM, Then::Repeats("<p>no event at all\n")),
         ("a document without an end", JSON, Then::Repeats("[[[[[[[[")),
         ("an error without an end", "HTTP/1.1 500 Oh\r\n\r\n", Then::Repeats("no ")),
@@ -173,6 +176,25 @@ async fn what_a_hostile_server_sends_ends_in_bounds_and_in_words() {
     half closed in an event: stream cut short: the stream ended after 1 events with text, without a finish reason or [DONE] (text of 3 bytes)
     half closed before the head: connection reset: the connection was closed within the answer's head (text of 0 bytes)
     "#);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_text_or_a_name_without_measure_is_cut() {
+    let (long, name) = ("é".repeat(2 << 20), "n".repeat(1 << 20));
+    let chunk = format!(
+        "{{\"model\":\"{name}\",\"choices\":[{{\"delta\":{{\"content\":\"{long}\"}},\"finish_reason\":\"{name}\"}}]}}"
+    );
+    let streamed =
+        format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {chunk}\n\ndata: [DONE]\n\n");
+    let whole = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n{chunk}");
+    for said in [streamed, whole] {
+        let (url, serving) = server(&said, Then::HalfCloses, 1);
+        let outcome = asked(&mut connection(&url)).await;
+        tokio::task::spawn_blocking(|| serving.join().unwrap()).await.unwrap();
+        assert_eq!(outcome.text.unwrap().content.len(), 1 << 20);
+        assert_eq!(outcome.model.as_deref(), Some("over 4096 bytes"));
+        assert_eq!(outcome.trace.end, RequestEnd::Completed { finish_reason: Some("over 4096 bytes".into()) });
+    }
 }
 
 /// An answer whole in one chunk, whose usage says this.

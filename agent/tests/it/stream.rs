@@ -36,7 +36,7 @@ fn connect(url: &str, key: &str) -> Connection {
 }
 
 /// A request for exactly this many tokens.
-fn ask(tokens: u64) -> Ask {
+fn ask(tokens: u32) -> Ask {
     let document = json!({
         "model": "exact",
         "messages": [{"role": "user", "content": "Tell me of the sea."}],
@@ -49,7 +49,7 @@ fn ask(tokens: u64) -> Ask {
         slot: 3,
         scheduled: Nanos(0),
         path: "/v1/chat/completions",
-        body: Body::new([Bytes::from(document.to_string())]),
+        body: Body::new([Bytes::from(document.to_string())], tokens),
         keep_text: KeepText::Yes,
         idle_limit: Nanos::from_secs(10),
     }
