@@ -112,7 +112,7 @@ pub enum FailureKind {
     UnsupportedEncoding,
     /// 3xx: the address moved.
     Redirect,
-    /// Bytes that break a bound (event of over 64 MiB, endless header) or the HTTP protocol.
+    /// Bytes that break a bound (event of over 16 MiB, endless header) or the HTTP protocol.
     Protocol,
     /// The file that the request was read from does not tell why it failed.
     NotTold,

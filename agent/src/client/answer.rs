@@ -14,8 +14,8 @@ use crate::framing::Sse;
 
 /// Most of an error body that is read: its first words are what counts.
 const ERROR_LIMIT_BYTES: usize = 64 << 10;
-/// Largest answer that came as one document.
-const DOCUMENT_LIMIT_BYTES: usize = 64 << 20;
+/// Largest answer that came as one document: a million tokens of a script outside ASCII, escaped, are some 9 MB.
+const DOCUMENT_LIMIT_BYTES: usize = 16 << 20;
 
 /// An answer being read.
 #[derive(Debug)]

@@ -4,6 +4,7 @@
 use std::{collections::BTreeSet, error::Error as _, sync::OnceLock, time::Duration};
 
 use reqwest::header::{CONTENT_TYPE, LOCATION};
+use serde_json::Value;
 use speedmatrix_shared::plan::TargetUrl;
 
 use super::{Target, trust::Trust};
@@ -93,6 +94,18 @@ pub struct Answer {
     pub headers: BTreeSet<String>,
     /// The body, what is not UTF-8 replaced.
     pub body: String,
+}
+
+impl Answer {
+    /// The body as JSON, if it is that and holds at most `most_values` values: a small object takes 100 times its text.
+    pub fn json(&self, most_values: usize) -> Option<Value> {
+        // A value follows on each of these. Those within texts count too: in doubt it is too much.
+        let values = self.body.bytes().filter(|byte| matches!(byte, b',' | b':' | b'[' | b'{')).count();
+        if values > most_values {
+            return None;
+        }
+        serde_json::from_str(&self.body).ok()
+    }
 }
 
 /// Asks one target. Cheap to clone.
@@ -252,6 +265,25 @@ mod tests {
     use speedmatrix_shared::plan::draft::parse_target;
 
     use super::*;
+
+    #[test]
+    fn an_answer_of_too_many_values_is_not_read() {
+        let check = |body: &str, read: bool| {
+            let answer = Answer {
+                status: 200,
+                content_type: String::new(),
+                location: None,
+                server: None,
+                headers: BTreeSet::new(),
+                body: body.to_owned(),
+            };
+            assert_eq!(answer.json(8).is_some(), read, "{body}");
+        };
+        check("{\"a\":[1,2,{\"b\":3}]}", true);
+        check("[{},{},{},{}]", true);
+        check("[{},{},{},{},{}]", false);
+        check("no json", false);
+    }
 
     #[test]
     fn loopback_is_this_machine_only() {

@@ -16,7 +16,12 @@ pub(super) struct Words<'a>(pub(super) Cow<'a, str>);
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Count(pub(super) Option<u64>);
 
-/// A list; anything else counts as empty. The first element needs no allocation.
+/// Most elements of a list that are kept, as many answers or tool calls as OpenAI's interface allows at once: an element
+/// may take a hundred times the bytes that it came in.
+const MOST_ELEMENTS: usize = 128;
+
+/// A list; anything else counts as empty. The first element needs no allocation; those beyond what anybody sends are
+/// passed over.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct List<T> {
     pub(super) first: Option<T>,
@@ -140,12 +145,14 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ListVisitor<T> {
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<List<T>, A::Error> {
         let mut found = List::default();
-        while let Some(Maybe(element)) = list.next_element()? {
+        for _ in 0..MOST_ELEMENTS {
+            let Some(Maybe(element)) = list.next_element()? else { return Ok(found) };
             match found.first {
                 None => found.first = element,
                 Some(_) => found.rest.extend(element),
             }
         }
+        while list.next_element::<IgnoredAny>()?.is_some() {}
         Ok(found)
     }
     fn visit_str<E: de::Error>(self, _: &str) -> Result<List<T>, E> {
@@ -234,5 +241,26 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Rare<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value: Option<T> = Option::deserialize(deserializer)?;
         Ok(Self(value.map(Box::new)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Deserialize)]
+    struct Nothing {}
+
+    #[test]
+    fn a_list_keeps_what_anybody_sends() {
+        let check = |elements: usize, kept: usize| {
+            let text = format!("[{}]", vec!["{}"; elements].join(","));
+            assert_eq!(serde_json::from_str::<List<Nothing>>(&text).unwrap().into_iter().count(), kept, "{elements}");
+        };
+        check(0, 0);
+        check(1, 1);
+        check(MOST_ELEMENTS, MOST_ELEMENTS);
+        check(1_000_000, MOST_ELEMENTS);
+        assert!(serde_json::from_str::<List<Nothing>>(&format!("[{}", "{},".repeat(1_000))).is_err(), "it has no end");
     }
 }

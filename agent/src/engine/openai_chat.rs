@@ -4,11 +4,16 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
 
 use super::{
     Decoded, Delta, ServerError, ToolFragment, UsageReport,
     json::{Count, List, Maybe, Rare, Words},
 };
+
+/// Largest error object that is read: a larger one is shown as it came, as much of it. What is read takes many times the
+/// memory of its text.
+const ERROR_LIMIT_BYTES: usize = 64 << 10;
 
 #[derive(Deserialize)]
 struct Chunk<'a> {
@@ -22,8 +27,9 @@ struct Chunk<'a> {
     usage: Maybe<Usage>,
     #[serde(default)]
     timings: Rare<Maybe<Timings>>,
-    #[serde(default)]
-    error: Option<serde_json::Value>,
+    /// Of whatever shape.
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
     #[serde(borrow, default)]
     message: Words<'a>,
     #[serde(borrow, default, rename = "type")]
@@ -226,8 +232,8 @@ fn timings_report(Timings { computed, cached, predicted }: Timings) -> Option<Us
 
 /// An error member of whatever shape, or a whole object that is one (vLLM before 0.10).
 fn error(chunk: &Chunk<'_>) -> Option<ServerError> {
-    match &chunk.error {
-        Some(value) => server_error(value),
+    match chunk.error {
+        Some(raw) => server_error(raw.get()),
         None if chunk.object.0 == "error" => Some(ServerError {
             message: chunk.message.0.clone().into_owned(),
             class: non_empty(chunk.class.clone()).map(Cow::into_owned),
@@ -236,11 +242,16 @@ fn error(chunk: &Chunk<'_>) -> Option<ServerError> {
     }
 }
 
-fn server_error(value: &serde_json::Value) -> Option<ServerError> {
-    let text = |key: &str| value.get(key).and_then(serde_json::Value::as_str).map(str::to_owned);
-    match value {
-        serde_json::Value::Null | serde_json::Value::Bool(false) => None,
-        serde_json::Value::String(message) => Some(ServerError { message: message.clone(), class: None }),
+fn server_error(raw: &str) -> Option<ServerError> {
+    let value = if raw.len() <= ERROR_LIMIT_BYTES { serde_json::from_str(raw).ok() } else { None };
+    let Some(value) = value else {
+        let message = raw[..raw.floor_char_boundary(ERROR_LIMIT_BYTES)].to_owned();
+        return Some(ServerError { message, class: None });
+    };
+    let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    match &value {
+        Value::Null | Value::Bool(false) => None,
+        Value::String(message) => Some(ServerError { message: message.clone(), class: None }),
         other => Some(ServerError {
             message: text("message").or_else(|| text("detail")).unwrap_or_else(|| other.to_string()),
             class: text("code").or_else(|| text("type")).or_else(|| text("status")),
@@ -279,4 +290,31 @@ fn surrogate(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     let unit = u32::from_str_radix(digits, 16).ok()?;
     (0xd800..0xe000).contains(&unit).then_some(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(data: &str) -> Option<String> {
+        let mut scratch = String::new();
+        let Decoded::Delta(delta) = decode(data.as_bytes(), &mut scratch) else { panic!("{data:.80} is an object") };
+        delta.error.map(|error| error.message)
+    }
+
+    #[test]
+    fn errors_of_every_shape_are_read_in_bounds() {
+        let check = |error: &str, wanted: Option<&str>| {
+            assert_eq!(message(&format!("{{\"error\":{error}}}")).as_deref(), wanted, "{error}");
+        };
+        check("null", None);
+        check("false", None);
+        check("\"oh\"", Some("oh"));
+        check("{\"message\":\"oh\",\"code\":7}", Some("oh"));
+        check("{ \"why\": [1] }", Some("{\"why\":[1]}"));
+        let deep = ["[".repeat(120), "]".repeat(120)].concat();
+        check(&deep, Some(&deep));
+        let large = format!("[{}0]", "{},".repeat(1_000_000));
+        check(&large, Some(&large[..ERROR_LIMIT_BYTES]));
+    }
 }

@@ -9,8 +9,9 @@ use serde::de::IgnoredAny;
 
 use super::FramingError;
 
-/// Most bytes until an event ends, its own or of lines that are none: prompt echoes and log probabilities take MiBs.
-const EVENT_LIMIT_BYTES: usize = 64 << 20;
+/// Most bytes until an event ends, its own or of lines that are none. The largest that an honest server has to send is the
+/// prompt again: a million tokens of a script outside ASCII, escaped, are some 9 MB; the log probabilities of a token are KBs.
+const EVENT_LIMIT_BYTES: usize = 16 << 20;
 /// Largest text between events that is kept: an error object, not a document.
 const STRAY_LIMIT_BYTES: usize = 64 << 10;
 /// Buffers above this size are given back after their event.
@@ -371,15 +372,15 @@ mod tests {
     fn an_endless_event_is_refused() {
         let mut sse = Sse::default();
         let piece = vec![b'x'; 1 << 20];
-        let refused = (0..65).find_map(|_| sse.push(&piece).next_event().and_then(Result::err));
+        let refused = (0..17).find_map(|_| sse.push(&piece).next_event().and_then(Result::err));
         assert_eq!(refused, Some(FramingError::EventTooLarge { limit_bytes: EVENT_LIMIT_BYTES }));
         let mut sse = Sse::default();
         let piece = format!(": {}\n", "x".repeat(1_021)).repeat(1 << 10);
         let comment = |sse: &mut Sse| sse.push(piece.as_bytes()).next_event().and_then(Result::err);
-        assert_eq!((0..40).find_map(|_| comment(&mut sse)), None);
+        assert_eq!((0..10).find_map(|_| comment(&mut sse)), None);
         assert_eq!(sse.push(b"data: a\n\n").next_event(), Some(Ok(Event::Data(b"a"))));
-        let refused = (1..=65).find_map(|n| comment(&mut sse).map(|error| (n, error)));
-        assert_eq!(refused, Some((65, FramingError::EventTooLarge { limit_bytes: EVENT_LIMIT_BYTES })));
+        let refused = (1..=17).find_map(|n| comment(&mut sse).map(|error| (n, error)));
+        assert_eq!(refused, Some((17, FramingError::EventTooLarge { limit_bytes: EVENT_LIMIT_BYTES })));
     }
 
     proptest! {

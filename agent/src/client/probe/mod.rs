@@ -20,8 +20,10 @@ use super::{
 };
 use crate::engine::known::{Answers, Ask, EngineKind, MODELS_PATH, SIMULATOR_PATH, row};
 
-/// Largest document beside the model list that is looked into, bytes; SGLang's has about 40 thousand.
-const DOCUMENT_LIMIT_BYTES: usize = 2 << 20;
+/// Most values of the model list: routers with a thousand models have some hundred each.
+const MODEL_LIST_VALUES: usize = 200_000;
+/// Most values of another document; SGLang's has about 2,000.
+const DOCUMENT_VALUES: usize = 50_000;
 
 /// Asks `target` what it is. `model` is the name that requests will ask for; `None` takes the first one on offer that is
 /// loaded.
@@ -54,9 +56,7 @@ async fn documents(http: &Http, served: Option<&str>) -> BTreeMap<&'static str, 
         let (http, served) = (http.clone(), served.map(ToOwned::to_owned));
         asked.spawn(async move {
             let answer = http.get(ask.path).await.ok().filter(|answer| answer.status == 200)?;
-            // A parsed document takes many times the memory of its text.
-            (answer.body.len() <= DOCUMENT_LIMIT_BYTES).then_some(())?;
-            let document: Value = serde_json::from_str(&answer.body).ok().filter(Value::is_object)?;
+            let document = answer.json(DOCUMENT_VALUES).filter(Value::is_object)?;
             Some((ask.path, row(&document, ask, served.as_deref())?))
         });
     }
@@ -81,11 +81,11 @@ fn model_list(http: &Http, answer: &Answer) -> Result<Vec<Value>, ProbeError> {
     if answer.content_type == "text/html" || answer.body.trim_start().starts_with('<') {
         return Err(ProbeError::WebPage { url, title: http.excerpt(page_title(&answer.body)) });
     }
-    let document: Option<Value> = serde_json::from_str(&answer.body).ok();
-    let entries = document.and_then(|mut document| match document.get_mut("data").map(Value::take) {
-        Some(Value::Array(entries)) => Some(entries),
-        _ => None,
-    });
+    let entries =
+        answer.json(MODEL_LIST_VALUES).and_then(|mut document| match document.get_mut("data").map(Value::take) {
+            Some(Value::Array(entries)) => Some(entries),
+            _ => None,
+        });
     match entries {
         None => Err(ProbeError::NotAModelList { url, excerpt: http.excerpt(&answer.body) }),
         Some(entries) if entries.iter().all(|entry| facts::model_id(entry).is_none()) => {
