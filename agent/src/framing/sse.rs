@@ -14,6 +14,8 @@ use super::FramingError;
 const EVENT_LIMIT_BYTES: usize = 16 << 20;
 /// Largest text between events that is kept: an error object, not a document.
 const STRAY_LIMIT_BYTES: usize = 64 << 10;
+/// How often such a text is looked at whether it is whole, in one event: an error object has one or two likely ends.
+const STRAY_LOOKS: u8 = 16;
 /// Buffers above this size are given back after their event.
 const KEEP_BYTES: usize = 16 << 10;
 const BOM: &[u8] = b"\xef\xbb\xbf";
@@ -38,6 +40,8 @@ pub struct Sse {
     data_lines: usize,
     kind: Kind,
     stray: Vec<u8>,
+    /// How often `stray` was looked at.
+    stray_looks: u8,
     start: Start,
     /// The last line ended with a carriage return: a line feed right after it belongs to it.
     after_return: bool,
@@ -143,7 +147,10 @@ impl Sse {
                 // In the dialect without blank lines, what follows an error is of no interest either.
                 self.kind = Kind::Message;
             }
-            Buffer::Stray => empty(&mut self.stray),
+            Buffer::Stray => {
+                empty(&mut self.stray);
+                self.stray_looks = 0;
+            }
         }
     }
 
@@ -195,7 +202,9 @@ impl Sse {
     /// Whether a data line is about to follow one that was an event by itself. Only the first line of an event is
     /// looked at: if that is not a document, the event is one of several lines, not of the dialect.
     fn line_per_event(&mut self, next_line: &[u8]) -> bool {
-        let dialect = self.data_lines == 1 && next_line.starts_with(b"data") && is_whole(&self.data);
+        // By its whole name: one that only begins like it would be looked at again and again.
+        let is_data = matches!(next_line.strip_prefix(b"data"), Some([] | [b':', ..]));
+        let dialect = self.data_lines == 1 && is_data && is_whole(&self.data);
         if dialect {
             self.dialect = Dialect::LinePerEvent;
         }
@@ -210,9 +219,13 @@ impl Sse {
             self.stray.extend_from_slice(line);
             self.stray.push(b'\n');
         }
-        // At its likely end, not at each line: a hostile server must not make this quadratic.
+        // At its likely ends only, and not at endless ones: a hostile server must not make this quadratic.
         let likely_end = line == b"}" || (line.first() == Some(&b'{') && line.trim_ascii_end().last() == Some(&b'}'));
-        (likely_end && is_whole(&self.stray)).then_some(Buffer::Stray)
+        if !likely_end || self.stray_looks == STRAY_LOOKS {
+            return None;
+        }
+        self.stray_looks += 1;
+        is_whole(&self.stray).then_some(Buffer::Stray)
     }
 }
 

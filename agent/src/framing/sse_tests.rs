@@ -62,6 +62,28 @@ fn text_between_events() {
 }
 
 #[test]
+fn an_object_is_looked_at_a_bounded_number_of_times() {
+    let mut sse = Sse::default();
+    let first = |sse: &mut Sse, text: &str| match sse.push(text.as_bytes()).next_event() {
+        Some(event) => matches!(event, Ok(Event::Stray(_))),
+        None => false,
+    };
+    assert!(first(&mut sse, "{\"a\":{\n}\n}\n"), "whole at its second likely end");
+    assert!(!first(&mut sse, &format!("{{\"a\":\"{}\n", "x".repeat(60_000))));
+    assert!(!first(&mut sse, &"}\n".repeat(100_000)));
+    assert_eq!(sse.stray_looks, STRAY_LOOKS);
+    // Its event ends like any other, and the next one is looked at again.
+    assert!(first(&mut sse, "\n"));
+    assert!(first(&mut sse, "{\"b\":1}\n"));
+}
+
+#[test]
+fn a_field_that_begins_like_data_is_none() {
+    let stream = "data: {\"a\":1}\ndatax: b\ndata: {\"c\":2}\n\n";
+    assert_eq!(decode(&[stream.as_bytes()]), "data {\\\"a\\\":1}\ndata {\\\"c\\\":2}\n");
+}
+
+#[test]
 fn an_endless_event_is_refused() {
     let mut sse = Sse::default();
     let piece = vec![b'x'; 1 << 20];
