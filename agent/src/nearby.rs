@@ -154,7 +154,7 @@ async fn ask(address: SocketAddr) -> Option<FoundServer> {
     match access(&list)? {
         Access::WantsKey => Some(unnamed(Access::WantsKey)),
         Access::Open => match tokio::time::timeout(PROBE_LIMIT, probe(&target, None)).await {
-            Ok(found) => found.ok().map(|facts| FoundServer::of(url.clone(), address.port(), facts)),
+            Ok(found) => found.ok().map(|found| FoundServer::of(url.clone(), address.port(), found.facts)),
             // It has a model list; a busy server may be slow to tell the rest.
             Err(_) => Some(unnamed(Access::Open)),
         },

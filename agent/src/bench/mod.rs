@@ -86,6 +86,8 @@ pub struct Job {
     pub target: Target,
     /// What the probe found.
     pub facts: TargetFacts,
+    /// The name that requests ask for, to the letter; none: the plan's.
+    pub model: Option<String>,
     /// The run's clock.
     pub clock: Clock,
     /// The text of its prompts, if the plan names one.
@@ -186,6 +188,8 @@ struct Bench {
     plan: RunPlan,
     target: Target,
     facts: TargetFacts,
+    /// The name that requests ask for, if the server told it.
+    model: Option<Arc<str>>,
     clock: Clock,
     patience: Patience,
     serving: Handle,
@@ -217,9 +221,9 @@ struct Bench {
 
 impl Bench {
     fn new(job: Job, facts: mpsc::Sender<Fact>, steering: watch::Receiver<Steering>) -> Result<Self, String> {
-        let Job { plan, settled, run, target, facts: known, corpus, clock, patience, serving, gpus, seat } = job;
-        let model = known.served_model.as_deref().or(plan.model()).unwrap_or_default();
-        let requests = Requests::new(model, plan.sampling(), Dialect::default());
+        let Job { plan, settled, run, target, facts: known, model, corpus, clock, patience, serving, gpus, seat } = job;
+        let name = model.as_deref().or(plan.model()).unwrap_or_default();
+        let requests = Requests::new(name, plan.sampling(), Dialect::default());
         let requests = Arc::new(if known_engine(&known).abort.is_some() { requests.with_rids() } else { requests });
         let tallies = settled.iter().map(|(cell, results)| (*cell, Tally::of(results))).collect();
         Ok(Self {
@@ -244,6 +248,7 @@ impl Bench {
             plan,
             target,
             facts: known,
+            model: model.map(Into::into),
             clock,
             patience,
             serving,

@@ -74,7 +74,7 @@ impl Bench {
     /// A connection, not opened yet.
     pub(super) fn connection(&self) -> Result<Connection, Halt> {
         let mut connection = Connection::new(&self.target, self.clock).map_err(|e| Halt::Fatal(e.to_string()))?;
-        connection.expect_model(self.facts.served_model.as_deref().map(Into::into));
+        connection.expect_model(self.model.clone());
         Ok(connection)
     }
 

@@ -21,12 +21,11 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Active, Reserved, Runs, Slot, StartError, unix_ms};
+use super::{Active, Looked, Reserved, Runs, Slot, StartError, unix_ms};
 use crate::{
     bench::{self, Fact, Job, Outlets, Patience, client_watch::THREAD_NAME, turns::Seat},
     client::Target,
     clock::Clock,
-    host::Described,
     hub::{TellError, Teller},
     prompt::corpus::Corpus,
     store::RawKept,
@@ -54,7 +53,7 @@ pub(super) async fn begin(
     _place: &Reserved,
     plan: RunPlan,
     target: Target,
-    Described { facts, gpus }: Described,
+    Looked { facts, gpus, model }: Looked,
 ) -> Result<Begun, StartError> {
     let corpus = corpus(runs, &plan).await?;
     let clock = clock(&facts);
@@ -71,7 +70,7 @@ pub(super) async fn begin(
     teller.tell(teller.now(), RunEvent::Probed { facts: Box::new(facts.clone()), origin: origin(&facts) }).await?;
     let (patience, serving) = (Patience::default(), Handle::current());
     let (settled, seat) = (Vec::new(), Seat::alone());
-    let job = Job { plan, settled, run, target, facts, clock, corpus, patience, serving, gpus, seat };
+    let job = Job { plan, settled, run, target, facts, model, clock, corpus, patience, serving, gpus, seat };
     Ok(Begun { teller, job })
 }
 

@@ -19,6 +19,7 @@ use speedmatrix_shared::{
     plan::{PlanDraft, RunPlan},
     state::{Cell, CellState, RunState, RunStatus},
     steer::Steer,
+    target::TargetFacts,
     units::Nanos,
 };
 use tokio::sync::watch;
@@ -28,10 +29,10 @@ use crate::{
     bench::steer::Steering,
     client::{
         Target,
-        probe::{ProbeError, probe},
+        probe::{ProbeError, Probed, probe},
     },
     clock::Clock,
-    host::{self, Described},
+    host::{self, Described, gpu::Watched},
     hub::{Follower, Hub, Presence, Subscription},
     secret::Secret,
     store::{Store, StoreError, Which},
@@ -338,10 +339,22 @@ fn clock_of(state: &RunState) -> Clock {
     clock.starting_at(Nanos(clock.length(so_far).0.max(state.at.0)))
 }
 
+/// What is known of a target before it is measured.
+#[derive(Debug)]
+pub struct Looked {
+    /// All that may be kept and shown.
+    pub facts: TargetFacts,
+    /// Its GPUs, if they are on this machine.
+    pub gpus: Option<Watched>,
+    /// The name that requests ask for, to the letter.
+    pub model: Option<String>,
+}
+
 /// Looks at a target without measuring it: what it tells itself, and what this machine tells if it runs here.
-pub async fn look(target: &Target, model: Option<&str>) -> Result<Described, ProbeError> {
-    let facts = probe(target, model).await?;
-    Ok(host::describe(facts, &target.url).await)
+pub async fn look(target: &Target, model: Option<&str>) -> Result<Looked, ProbeError> {
+    let Probed { facts, model } = probe(target, model).await?;
+    let Described { facts, gpus } = host::describe(facts, &target.url).await;
+    Ok(Looked { facts, gpus, model })
 }
 
 /// Wall time, milliseconds since 1970 UTC.

@@ -12,11 +12,11 @@ use speedmatrix_shared::{
 };
 
 use super::{
-    Runs, StartError, look,
+    Looked, Runs, StartError, look,
     measure::{self, Begun},
     resume,
 };
-use crate::{bench::turns::Seat, client::Target, host::Described, secret::Secret};
+use crate::{bench::turns::Seat, client::Target, secret::Secret};
 
 /// Digits of a run's id that its pair is named by: the random end of a UUID.
 const MARK_DIGITS: usize = 8;
@@ -113,7 +113,7 @@ fn in_common(state: &RunState) -> PlanDraft {
     PlanDraft { target: none(), model: none(), name: none(), ..PlanDraft::from(state.plan.clone()) }
 }
 
-async fn described(plan: RunPlan, key: Option<Secret>) -> Result<(RunPlan, Target, Described), StartError> {
+async fn described(plan: RunPlan, key: Option<Secret>) -> Result<(RunPlan, Target, Looked), StartError> {
     let target = Target { url: plan.target().clone(), key };
     let described = look(&target, plan.model()).await?;
     Ok((plan, target, described))

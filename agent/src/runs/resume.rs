@@ -12,14 +12,13 @@ use speedmatrix_shared::{
 use tokio::runtime::Handle;
 
 use super::{
-    Reserved, Runs, Slot, StartError, look,
+    Looked, Reserved, Runs, Slot, StartError, look,
     measure::{self, Begun},
     unix_ms,
 };
 use crate::{
     bench::{Job, Patience, turns::Seat},
     client::Target,
-    host::Described,
     hub::Teller,
     secret::Secret,
 };
@@ -56,7 +55,7 @@ fn changes(state: &RunState, now: &TargetFacts) -> Vec<String> {
 pub(super) struct Again {
     state: RunState,
     target: Target,
-    described: Described,
+    described: Looked,
 }
 
 impl Runs {
@@ -100,7 +99,7 @@ pub(super) async fn same(state: RunState, key: Option<Secret>) -> Result<Again, 
 
 /// Goes on with a run. It still has to be launched.
 pub(super) async fn begin_again(runs: &Arc<Runs>, _place: &Reserved, again: Again) -> Result<Begun, StartError> {
-    let Again { state, target, described: Described { facts, gpus } } = again;
+    let Again { state, target, described: Looked { facts, gpus, model } } = again;
     let corpus = measure::corpus(runs, &state.plan).await?;
     let clock = measure::clock(&facts).starting_at(state.at);
     let plan = state.plan.clone();
@@ -113,7 +112,8 @@ pub(super) async fn begin_again(runs: &Arc<Runs>, _place: &Reserved, again: Agai
     let teller = Teller::go_on(runs.store.clone(), state, resumed, clock).await?;
     let (patience, serving) = (Patience::default(), Handle::current());
     let seat = Seat::alone();
-    Ok(Begun { teller, job: Job { plan, settled, run, target, facts, clock, corpus, patience, serving, gpus, seat } })
+    let job = Job { plan, settled, run, target, facts, model, clock, corpus, patience, serving, gpus, seat };
+    Ok(Begun { teller, job })
 }
 
 /// What was measured of a cell; nothing if it is open. A cell that was left out has no results.

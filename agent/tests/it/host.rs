@@ -32,6 +32,8 @@ use crate::{
     spellings::{Spelling, spellings},
 };
 
+/// Number of the secret that is the server's own key.
+pub(crate) const OWN_KEY: usize = 99;
 /// Requests that the server answers: as many as a run needs to get to its cells.
 const ANSWERED: usize = 8;
 /// Spellings that each refusal after them repeats.
@@ -81,10 +83,12 @@ async fn a_server() {
     if std::env::var_os(SERVE).is_none() {
         return;
     }
-    let models = r#"{"data":[{"id":"model","owned_by":"vllm","root":"s3://AK:ROOT@bucket/m","max_model_len":65536}]}"#;
-    let models = models.replace("ROOT", &Spelling::secret(98));
+    let models = r#"{"data":[{"id":"NAME","owned_by":"vllm","root":"s3://AK:ROOT@bucket/m","max_model_len":65536}]}"#;
+    let models = models.replace("ROOT", &Spelling::secret(98)).replace("NAME", &model());
+    let version = serde_json::json!({"version": format!("1.0+{}", Spelling::secret(OWN_KEY))}).to_string();
     let app = Router::new()
         .route("/v1/models", get(|| async move { models.into_response() }))
+        .route("/version", get(|| async move { version.into_response() }))
         .route("/metrics", get(|| async { talkative(0, 4, StatusCode::NOT_IMPLEMENTED) }))
         .route("/v1/chat/completions", post(chat));
     let listener = tokio::net::TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
@@ -96,14 +100,27 @@ async fn a_server() {
 
 /// It answers until the first cells are reached. Then each refusal repeats some other spellings, as a failure keeps only
 /// the first words of a body.
-async fn chat() -> Response {
+/// Its key is in each of its words.
+async fn chat(body: String) -> Response {
     static ASKED: AtomicUsize = AtomicUsize::new(0);
     let asked = ASKED.fetch_add(1, Ordering::Relaxed);
     if let Some(refused) = asked.checked_sub(ANSWERED) {
         return talkative(refused * REPEATED, REPEATED, StatusCode::INTERNAL_SERVER_ERROR);
     }
-    let text = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"word \"}}]}\n\n".repeat(8);
-    ([(CONTENT_TYPE, "text/event-stream")], format!("{text}data: [DONE]\n\n")).into_response()
+    let asked: serde_json::Value = serde_json::from_str(&body).unwrap();
+    if asked["model"] != model() {
+        return (StatusCode::NOT_FOUND, "no such model").into_response();
+    }
+    let word = serde_json::json!({"model": model(), "choices": [{"index": 0, "delta": {"content": "word "}}]});
+    let end = format!("stop {}", Spelling::secret(OWN_KEY));
+    let end = serde_json::json!({"model": model(), "choices": [{"index": 0, "delta": {}, "finish_reason": end}]});
+    let text = format!("data: {word}\n\n").repeat(8);
+    ([(CONTENT_TYPE, "text/event-stream")], format!("{text}data: {end}\n\ndata: [DONE]\n\n")).into_response()
+}
+
+/// The name of its model: requests must ask for it to the letter, and nobody may keep it.
+fn model() -> String {
+    format!("model-{}", Spelling::secret(OWN_KEY))
 }
 
 fn talkative(from: usize, count: usize, status: StatusCode) -> Response {

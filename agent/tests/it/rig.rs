@@ -6,7 +6,7 @@ use speedmatrix_agent::{
     bench::{self, Fact, Job, Outlets, Patience, steer::Steering, turns::Seat},
     client::{
         Target,
-        probe::{ProbeError, probe},
+        probe::{ProbeError, Probed, probe},
     },
     clock::Clock,
     host::gpu::Watched,
@@ -108,6 +108,10 @@ impl Rig {
     }
 
     pub(crate) fn probe(&self, model: Option<&str>) -> Result<TargetFacts, ProbeError> {
+        self.probed(model).map(|found| found.facts)
+    }
+
+    fn probed(&self, model: Option<&str>) -> Result<Probed, ProbeError> {
         self.serving.block_on(probe(&self.target, model))
     }
 
@@ -122,7 +126,7 @@ impl Rig {
         draft: PlanDraft,
         mut watch_facts: impl FnMut(&RunEvent, &Reins) + Send + 'static,
     ) -> Seen {
-        let mut facts = self.probe(None).unwrap_or_default();
+        let Probed { mut facts, model } = self.probed(None).unwrap_or_default();
         (self.adjust)(&mut facts);
         let factor = facts.simulated.as_ref().map_or(1.0, |simulated| simulated.clock_factor);
         let clock = Clock::start().with_factor(factor);
@@ -138,6 +142,7 @@ impl Rig {
             run: self.id.parse().unwrap(),
             target: self.target.clone(),
             facts,
+            model,
             clock,
             patience: self.patience,
             serving: self.serving.handle().clone(),

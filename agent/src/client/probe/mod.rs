@@ -25,24 +25,33 @@ const MODEL_LIST_VALUES: usize = 200_000;
 /// Most values of another document; SGLang's has about 2,000.
 const DOCUMENT_VALUES: usize = 50_000;
 
+/// What a probe found.
+#[derive(Debug, Clone, Default)]
+pub struct Probed {
+    /// All that may be kept and shown.
+    pub facts: TargetFacts,
+    /// The name that requests ask for, to the letter. Only for them: a server may have put anything into it.
+    pub model: Option<String>,
+}
+
 /// Asks `target` what it is. `model` is the name that requests will ask for; `None` takes the first one on offer that is
 /// loaded.
-pub async fn probe(target: &Target, model: Option<&str>) -> Result<TargetFacts, ProbeError> {
+pub async fn probe(target: &Target, model: Option<&str>) -> Result<Probed, ProbeError> {
     let http = Http::new(target)?;
     let answer = http.get(MODELS_PATH).await?;
     let list = model_list(&http, &answer)?;
     let (offered, entry) = facts::chosen(&http, list, model)?;
-    let served = model.or_else(|| facts::model_id(&entry)).map(ToOwned::to_owned);
-    let (documents, gauges) = tokio::join!(documents(&http, served.as_deref()), prometheus::find(&http));
+    let model = facts::served(&entry, model);
+    let (documents, gauges) = tokio::join!(documents(&http, model.as_deref()), prometheus::find(&http));
     let (gauges, silence) = match gauges {
         Ok(gauges) => (Some(gauges), None),
         Err(error) => (None, Some(error)),
     };
     let answers = Answers { entry, server: answer.server, headers: answer.headers, documents, gauges };
-    let mut facts = facts::facts(target, &answers, served);
+    let mut facts = facts::facts(target, &answers, model.as_deref());
     facts.models = offered;
     facts.warnings = warnings::warnings(&answers, silence.as_ref());
-    Ok(facts)
+    Ok(Probed { facts, model })
 }
 
 /// What engines tell beside their model list, by path; for `served`, where it is told by model. Whatever goes wrong with

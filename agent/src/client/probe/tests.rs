@@ -133,7 +133,7 @@ async fn vllm_tells_its_limits() {
         ),
     ])
     .await;
-    let facts = probe(&target(&address, None), None).await.unwrap();
+    let facts = probe(&target(&address, None), None).await.unwrap().facts;
     assert_eq!(facts.gauges, ["running"]);
     let text = serde_json::to_string(&facts).unwrap().replace(&address, "HOST");
     insta::assert_snapshot!(text, @r#"{"base_url":"http://HOST","served_model":"qwen","model":"org/qwen","revision":null,"models":["qwen"],"engine":{"engine":"vllm","version":"0.25.0","quantization":null,"backend":null,"repository":null,"build":null},"hardware":{"kind":null,"gpu":null,"gpu_count":null,"vram_total_gb":null,"vram_each_gb":null,"os":null},"limits":{"max_model_len":32768,"max_sequences":null,"kv_tokens":5000},"launch_command":null,"simulated":null,"warnings":["whether the engine caches the prefixes of prompts is not told: each decode cell checks it by its second request"],"sources":[{"fact":"engine","endpoint":"/metrics","sureness":"certain"},{"fact":"version","endpoint":"/version","sureness":"certain"},{"fact":"model","endpoint":"/v1/models","sureness":"certain"},{"fact":"max_model_len","endpoint":"/v1/models","sureness":"certain"},{"fact":"kv_tokens","endpoint":"/metrics","sureness":"certain"}],"gauges":["running"]}"#);
@@ -153,7 +153,7 @@ async fn llama_cpp_tells_its_slots() {
         ("/metrics", r#"501 Not Implemented||{"error":{"message":"start the server with --metrics"}}"#),
     ])
     .await;
-    let facts = probe(&target(&address, None), Some("tiny")).await.unwrap();
+    let facts = probe(&target(&address, None), Some("tiny")).await.unwrap().facts;
     assert_eq!(facts.served_model.as_deref(), Some("tiny"));
     assert_eq!(facts.model.as_deref(), Some("models/m.gguf"));
     assert_eq!(facts.engine.engine.as_deref(), Some("llama.cpp"));
@@ -175,7 +175,7 @@ async fn a_simulator_is_recognised() {
         ),
     ])
     .await;
-    let facts = probe(&target(&address, None), None).await.unwrap();
+    let facts = probe(&target(&address, None), None).await.unwrap().facts;
     let text = serde_json::to_string_pretty(&(facts.simulated, facts.hardware, facts.limits)).unwrap();
     insta::assert_snapshot!(text, @r#"
     [
@@ -199,4 +199,30 @@ async fn a_simulator_is_recognised() {
       }
     ]
     "#);
+}
+
+#[tokio::test]
+async fn no_text_of_a_server_is_kept_with_the_key_or_at_length() {
+    let key = "my-own-key-0123";
+    let long = "v".repeat(2_000);
+    let models = format!(
+        r#"200 OK||{{"data":[{{"id":"{key}/first","owned_by":"llamacpp"}},{{"id":"second {key}"}},{{"id":"{}"}}]}}"#,
+        "x".repeat(100_000)
+    );
+    let props = format!(r#"200 OK||{{"model_path":"/m/{key}.gguf","model_ftype":"{key}","build_info":"{long}{key}"}}"#);
+    let address = server(&[("/v1/models", &models), ("/props", &props)]).await;
+    let target = target(&address, Some(key));
+    let found = probe(&target, None).await.unwrap();
+    assert_eq!(found.model.as_deref(), Some("my-own-key-0123/first"), "requests ask for it");
+    let facts = found.facts;
+    assert_eq!(facts.models, ["<redacted>/first", "second <redacted>", "over 65536 bytes"]);
+    assert_eq!(facts.served_model.as_deref(), Some("<redacted>/first"));
+    assert_eq!(facts.model.as_deref(), Some("/m/<redacted>.gguf"));
+    assert_eq!(facts.engine.quantization.as_deref(), Some("<redacted>"));
+    assert_eq!(facts.engine.build.as_deref(), Some(&long[..500]));
+    assert!(!format!("{facts:?}").contains(key), "{facts:?}");
+    // Names are chosen as they are shown.
+    assert_eq!(probe(&target, Some("second <redacted>")).await.unwrap().model, Some(format!("second {key}")));
+    let error = probe(&target, Some("third")).await.unwrap_err().to_string();
+    assert!(!error.contains(key), "{error}");
 }
