@@ -8,10 +8,11 @@ mod streams;
 pub type Target = fn(&[u8]);
 
 /// All targets by name, and where their seeds are, from the repository's root.
-pub const TARGETS: [(&str, Target, &str); 9] = [
+pub const TARGETS: [(&str, Target, &str); 10] = [
     ("sse", streams::sse, "agent/tests/it/captures"),
     ("decode", streams::decode, "fuzz/seeds/decode"),
     ("prometheus", streams::prometheus, "fuzz/seeds/prometheus"),
+    ("http1", streams::http1, "fuzz/seeds/http1"),
     ("secrets", streams::secrets, "fuzz/seeds/secrets"),
     ("import", documents::import, "fuzz/seeds/import"),
     ("log", documents::log, "fuzz/seeds/log"),

@@ -1,6 +1,7 @@
 //! What a server under test sends: streams, their chunks, its pages of metrics, and texts that may hold a key.
 
 use speedmatrix_agent::{
+    client::http1::{After, HeadReader, Piece},
     engine::{self, exposition::Page, gauges::EngineGauges},
     framing::{Event, FramingError, Sse},
     secret::{self, Secret},
@@ -54,6 +55,58 @@ pub(crate) fn sse(bytes: &[u8]) {
         if let Whole::Data(data) | Whole::Error(data) | Whole::Stray(data) = event {
             decode(data);
         }
+    }
+}
+
+/// An answer as far as it was read.
+#[derive(Debug, PartialEq)]
+enum Answer {
+    /// Its head is not whole.
+    Begun,
+    /// Its status, content, whether its body is whole, and what becomes of the connection.
+    Read(u16, Vec<u8>, bool, After),
+    /// It is none, in words.
+    Bad(String),
+}
+
+fn answer<'b>(pieces: impl Iterator<Item = &'b [u8]>) -> Answer {
+    let (mut reader, mut read) = (HeadReader::default(), None);
+    for mut piece in pieces {
+        if read.is_none() {
+            match reader.push(piece) {
+                Ok(Some((head, rest))) => {
+                    piece = rest;
+                    read = Some((head, Vec::new()));
+                }
+                Ok(None) => continue,
+                Err(error) => return Answer::Bad(error.to_string()),
+            }
+        }
+        let Some((head, content)) = &mut read else { continue };
+        loop {
+            match head.body.next(&mut piece) {
+                Ok(Piece::Data(data)) => content.extend_from_slice(data),
+                Ok(Piece::More | Piece::End) => break,
+                Err(error) => return Answer::Bad(error.to_string()),
+            }
+        }
+    }
+    match read {
+        Some((head, content)) => Answer::Read(head.status.as_u16(), content, head.body.is_over(), head.after),
+        None => Answer::Begun,
+    }
+}
+
+/// Most reads that bring an answer: its head is looked at with each of them.
+const MOST_READS: usize = 64;
+
+/// An answer is the same wherever reads cut it, and holds no more than came.
+pub(crate) fn http1(bytes: &[u8]) {
+    let whole = answer(std::iter::once(bytes));
+    let size = bytes.first().map_or(1, |byte| usize::from(byte % 7) + 1).max(bytes.len() / MOST_READS);
+    assert_eq!(whole, answer(bytes.chunks(size)), "in pieces of {size}");
+    if let Answer::Read(status, content, ..) = whole {
+        assert!(content.len() < bytes.len() && !(100..200).contains(&status), "{status}: {} bytes", content.len());
     }
 }
 

@@ -7,10 +7,11 @@ use crate::{
 use std::fs;
 
 /// The targets, and where their seeds are: the table of `fuzz/src/lib.rs`.
-const TARGETS: [(&str, &str); 9] = [
+const TARGETS: [(&str, &str); 10] = [
     ("sse", "agent/tests/it/captures"),
     ("decode", "fuzz/seeds/decode"),
     ("prometheus", "fuzz/seeds/prometheus"),
+    ("http1", "fuzz/seeds/http1"),
     ("secrets", "fuzz/seeds/secrets"),
     ("import", "fuzz/seeds/import"),
     ("log", "fuzz/seeds/log"),

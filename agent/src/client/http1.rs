@@ -1,5 +1,5 @@
 //! HTTP/1.1 answers as their bytes come (RFC 9112): a head, then a body in one of its framings. Nothing is copied but a
-//! head that comes in pieces, and every length is bounded.
+//! head that comes in pieces, and every length is bounded. Pure, and open to whoever has bytes for it.
 
 use http::{
     HeaderMap, StatusCode,
@@ -18,7 +18,7 @@ const SIZE_DIGITS: u8 = 16;
 /// Bytes that are no HTTP/1.1 answer, in words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct BadAnswer(String);
+pub struct BadAnswer(String);
 
 fn bad(what: impl Into<String>) -> BadAnswer {
     BadAnswer(what.into())
@@ -26,17 +26,20 @@ fn bad(what: impl Into<String>) -> BadAnswer {
 
 /// What an answer says before its body.
 #[derive(Debug)]
-pub(super) struct Head {
-    pub(super) status: StatusCode,
-    pub(super) headers: HeaderMap,
+pub struct Head {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its fields.
+    pub headers: HeaderMap,
     /// What becomes of the connection after the body.
-    pub(super) after: After,
-    pub(super) body: BodyReader,
+    pub after: After,
+    /// Reads what follows.
+    pub body: BodyReader,
 }
 
 /// What becomes of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum After {
+pub enum After {
     /// The next request may use it.
     Keep,
     /// The server closes it.
@@ -45,7 +48,7 @@ pub(super) enum After {
 
 /// Reads a head.
 #[derive(Debug, Default)]
-pub(super) struct HeadReader {
+pub struct HeadReader {
     /// A head as far as it has come.
     held: Vec<u8>,
     /// Bytes of heads that only announced the answer.
@@ -54,12 +57,12 @@ pub(super) struct HeadReader {
 
 impl HeadReader {
     /// Whether nothing has come yet.
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
 
     /// Takes the next bytes. Gives the head once it is whole, and what follows it in `bytes`.
-    pub(super) fn push<'b>(&mut self, bytes: &'b [u8]) -> Result<Option<(Head, &'b [u8])>, BadAnswer> {
+    pub fn push<'b>(&mut self, bytes: &'b [u8]) -> Result<Option<(Head, &'b [u8])>, BadAnswer> {
         let mut bytes = bytes;
         loop {
             let before = self.held.len();
@@ -141,7 +144,7 @@ fn framing(status: StatusCode, headers: &HeaderMap) -> Result<Framing, BadAnswer
 
 /// Reads a body.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct BodyReader {
+pub struct BodyReader {
     framing: Framing,
     /// Bytes of extensions and trailers so far.
     extras: usize,
@@ -175,7 +178,7 @@ impl Chunk {
 
 /// The next part of a body.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece<'b> {
+pub enum Piece<'b> {
     /// Content.
     Data(&'b [u8]),
     /// All bytes were taken and more must come.
@@ -186,7 +189,7 @@ pub(super) enum Piece<'b> {
 
 impl BodyReader {
     /// Takes the next piece off the front of `bytes`.
-    pub(super) fn next<'b>(&mut self, bytes: &mut &'b [u8]) -> Result<Piece<'b>, BadAnswer> {
+    pub fn next<'b>(&mut self, bytes: &mut &'b [u8]) -> Result<Piece<'b>, BadAnswer> {
         loop {
             match &mut self.framing {
                 Framing::Length { left: 0 } | Framing::Chunked(Chunk::Done) => return Ok(Piece::End),
@@ -212,12 +215,12 @@ impl BodyReader {
     }
 
     /// Whether the body is whole.
-    pub(super) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         matches!(self.framing, Framing::Length { left: 0 } | Framing::Chunked(Chunk::Done))
     }
 
     /// Whether the end of the connection may be the end of the body.
-    pub(super) fn may_end_here(&self) -> bool {
+    pub fn may_end_here(&self) -> bool {
         self.is_over() || self.framing == Framing::UntilClose
     }
 }

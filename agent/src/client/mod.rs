@@ -7,7 +7,7 @@ mod counters;
 mod exchange;
 mod failure;
 pub mod http;
-mod http1;
+pub mod http1;
 mod link;
 mod patience;
 pub mod probe;
