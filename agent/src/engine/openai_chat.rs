@@ -243,7 +243,7 @@ fn error(chunk: &Chunk<'_>) -> Option<ServerError> {
 }
 
 fn server_error(raw: &str) -> Option<ServerError> {
-    let value = if raw.len() <= ERROR_LIMIT_BYTES { serde_json::from_str(raw).ok() } else { None };
+    let value: Option<Value> = if raw.len() <= ERROR_LIMIT_BYTES { serde_json::from_str(raw).ok() } else { None };
     let Some(value) = value else {
         let message = raw[..raw.floor_char_boundary(ERROR_LIMIT_BYTES)].to_owned();
         return Some(ServerError { message, class: None });

@@ -64,9 +64,8 @@ fn text_between_events() {
 #[test]
 fn an_object_is_looked_at_a_bounded_number_of_times() {
     let mut sse = Sse::default();
-    let first = |sse: &mut Sse, text: &str| match sse.push(text.as_bytes()).next_event() {
-        Some(event) => matches!(event, Ok(Event::Stray(_))),
-        None => false,
+    let first = |sse: &mut Sse, text: &str| {
+        sse.push(text.as_bytes()).next_event().is_some_and(|event| matches!(event, Ok(Event::Stray(_))))
     };
     assert!(first(&mut sse, "{\"a\":{\n}\n}\n"), "whole at its second likely end");
     assert!(!first(&mut sse, &format!("{{\"a\":\"{}\n", "x".repeat(60_000))));

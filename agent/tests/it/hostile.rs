@@ -160,6 +160,8 @@ async fn what_a_hostile_server_sends_ends_in_bounds_and_in_words() {
     }
     insta::assert_snapshot!(lines.join("\n"), @r#"
     an event without an end: broken protocol: over 16777216 bytes came without an event's end: the stream was given up (text of 3 bytes)
+    tokens without an end: broken protocol: 4161 events with text came for a request of at most 16 output tokens, and it was given up: check that the server, or what stands before it, keeps to max_tokens (text of 12483 bytes)
+    tokens after an end: broken protocol: 4161 events with text came for a request of at most 16 output tokens, and it was given up: check that the server, or what stands before it, keeps to max_tokens (text of 12483 bytes)
     lines that are no field: broken protocol: over 16777216 bytes came without an event's end: the stream was given up (text of 0 bytes)
     a document without an end: broken protocol: a document of over 16777216 bytes came: it was given up (text of 0 bytes)
     an error without an end: server error: no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no no  (text of 0 bytes)

@@ -107,10 +107,8 @@ async fn no_secret_is_told_over_http_or_the_live_socket() {
     let (mut socket, _) = connect_async(agent.live(run.as_str())).await.unwrap();
     let mut told = String::new();
     while !told.contains("\"run_finished\"") {
-        told = match socket.next().await.unwrap().unwrap() {
-            Message::Text(text) => text.to_string(),
-            _ => continue,
-        };
+        let Message::Text(text) = socket.next().await.unwrap().unwrap() else { continue };
+        told = text.to_string();
         found.extend(leaks("live", &told));
     }
     agent.runs.ended(&run).await;
