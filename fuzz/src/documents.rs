@@ -110,12 +110,12 @@ pub(crate) fn plan(bytes: &[u8]) {
     }
     let json = serde_json::to_string(&plan).expect("a plan is JSON");
     assert!(serde_json::from_str::<RunPlan>(&json).expect("its own JSON is read") == plan);
-    eta::eta(&plan);
     eta::least_prompt_tokens(&plan);
     command(&plan);
     let told = Limits { max_model_len: Some(1), kv_tokens: Some(0), max_sequences: Some(0) };
     for limits in [Limits::default(), told] {
         feasible::groups(&plan, limits);
+        eta::eta(&plan, limits);
     }
 }
 

@@ -67,15 +67,15 @@ async fn once(agent: &Agent, viewers: usize) -> Outcome<Shown> {
         watching.spawn(viewer::read(agent.live(&run), end.clone()));
     }
     let state = agent.ended(&run).await?;
-    let spent = (agent.cpu() - cpu).as_secs_f64() / begun.elapsed().as_secs_f64();
+    let spent = agent.cpu().saturating_sub(cpu).as_secs_f64() / begun.elapsed().as_secs_f64();
     end.cancel();
     watching.join_all().await.into_iter().collect::<Outcome<Vec<()>>>()?;
     let result = state.cells.first().and_then(|cell| cell.result()).ok_or("the run has no result")?;
     let gap = result.stats.itl_s.as_ref().and_then(|gaps| gaps.p99).ok_or("the result has no gaps")?;
     let mut made = Vec::new();
     for record in sim.log().records() {
-        let sent = record.chunk_log.windows(2).map(|pair| pair[1].sent.monotonic_ns - pair[0].sent.monotonic_ns);
-        made.extend(sent.map(|gap| Duration::from_nanos(gap).as_secs_f64() * 1e3));
+        let gaps = record.chunk_log.windows(2).map(|pair| pair[1].sent.monotonic_ns - pair[0].sent.monotonic_ns);
+        made.extend(gaps.map(|gap| Duration::from_nanos(gap).as_secs_f64() * 1e3));
     }
     Ok(Shown { gap_ms: gap * 1e3, made_ms: quantile(&mut made, 0.99), cpu_percent: spent * 100.0 })
 }

@@ -93,9 +93,9 @@ fn measured(started_unix_ms: u64, results: Vec<CellResult>) -> Vec<Envelope> {
     log.map(|(seq, event)| Envelope { seq, at: Nanos(seq), event }).collect()
 }
 
-fn result(status: CellStatus, total_tok_s: f64) -> CellResult {
-    let stats = CellStats { total_tok_s: Some(total_tok_s), ..CellStats::default() };
-    CellResult { status, stats, findings: Vec::new(), failures: Vec::new(), rules: Some(2) }
+fn result(status: CellStatus, speed: f64) -> CellResult {
+    let numbers = CellStats { total_tok_s: Some(speed), ..CellStats::default() };
+    CellResult { status, stats: numbers, findings: Vec::new(), failures: Vec::new(), rules: Some(2) }
 }
 
 #[tokio::test]

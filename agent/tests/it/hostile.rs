@@ -113,11 +113,15 @@ async fn outcome(name: &str, said: &str, then: Then) -> String {
     }
 }
 
+/// Head of a stream.
+const STREAM: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+/// An event with text.
+const TOKEN: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"aye\"}}]}\n\n";
+/// Head of a document.
+const JSON: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_hostile_server_sends_ends_in_bounds_and_in_words() {
-    const STREAM: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-    const TOKEN: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"aye\"}}]}\n\n";
-    const JSON: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
     let begun = format!("{STREAM}{TOKEN}data: {{\"choices\":[{{\"delta\":{{\"content\":\"");
     let ended = counted("{\"completion_tokens\":1}").replace("data: [DONE]\n\n", "");
     let deep = format!("{STREAM}data: {}\n\n{TOKEN}", "[".repeat(100_000));

@@ -94,11 +94,11 @@ fn own(state: &RunState, id: CellId) -> Option<CellInRun> {
         time_between_tokens_s: None,
     };
     if !result.status.is_failed() {
-        let stats = &result.stats;
-        own.total_tok_s = stats.total_tok_s;
-        own.per_request_tok_s = stats.per_request_tok_s.as_ref().map(|spread| spread.p50);
-        own.ttft_s = stats.ttft_s.as_ref().map(|spread| spread.p50);
-        own.time_between_tokens_s = stats.time_between_tokens_s.as_ref().map(|spread| spread.p50);
+        let numbers = &result.stats;
+        own.total_tok_s = numbers.total_tok_s;
+        own.per_request_tok_s = numbers.per_request_tok_s.as_ref().map(|spread| spread.p50);
+        own.ttft_s = numbers.ttft_s.as_ref().map(|spread| spread.p50);
+        own.time_between_tokens_s = numbers.time_between_tokens_s.as_ref().map(|spread| spread.p50);
     }
     Some(own)
 }

@@ -217,9 +217,12 @@ fn NoSuchCell(name: String, paths: Paths) -> impl IntoView {
 
 /// How far something that was asked for has come.
 #[derive(Debug, Clone, PartialEq)]
-enum Asked<T> {
+pub enum Asked<T> {
+    /// No answer yet.
     Loading,
+    /// The answer.
     Here(Arc<T>),
+    /// Why there is none.
     Not(FetchError),
 }
 
