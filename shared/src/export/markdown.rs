@@ -103,7 +103,7 @@ fn is_live(c: char, before: Option<char>, after: &str) -> bool {
         '~' => before.is_some() && !is_gap(before),
         ':' => after.starts_with("//"),
         '#' | '>' => before.is_none(),
-        '-' | '+' => before.is_none() && (is_gap(next) || next == Some(c)),
+        '-' | '+' => before.is_none() && (is_gap(next) || after.chars().all(|next| next == c)),
         _ => false,
     }
 }
@@ -151,7 +151,9 @@ mod tests {
         check("# x", "\\# x");
         check("> x", "\\> x");
         check("- x", "\\- x");
+        check("---", "\\---");
         check("-0.4 ms", "-0.4 ms");
+        check("--max-model-len", "--max-model-len");
         check("[x](y) `z` \\", "\\[x\\](y) \\`z\\` \\\\");
         assert_eq!(fenced("a ``` b\u{7}"), "````\na ``` b\n````");
     }
