@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn the_largest_file_has_a_limit() {
         assert_eq!(read(&vec![b' '; MAX_BYTES + 1]), Err(ImportError::TooLarge));
-        let most = |item: &str, weight: usize| format!("[{}0]", item.repeat(MAX_WEIGHT / weight));
+        let most = |item: &str, weight: usize| format!("[{}0]", item.repeat(MAX_WEIGHT.div_ceil(weight)));
         for crowded in [most("0,", 1), most("{\"a\":0},", 9), most("[],", 2), most("0,\"\\\",[{\",", 2)] {
             assert_eq!(read(crowded.as_bytes()), Err(ImportError::TooMany));
         }
