@@ -91,7 +91,8 @@ fn Outcome(run: LiveRun) -> impl IntoView {
             view! {
                 <div class="simulated" data-testid="outcome">
                     <Notice weight text>
-                        {(open.get() && may_act.get()).then(|| view! { <GoOn run/> })}
+                        // Labels come after the run: the offer may appear later than the sentence.
+                        {move || (open.get() && may_act.get()).then(|| view! { <GoOn run/> })}
                         <a class="btn" href=at(&address)>{words}</a>
                     </Notice>
                 </div>
