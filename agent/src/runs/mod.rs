@@ -129,17 +129,15 @@ impl Runs {
     pub async fn start(self: &Arc<Self>, draft: PlanDraft, key: Option<Secret>) -> Result<RunId, StartError> {
         let plan = RunPlan::try_from(draft)?;
         let reserved = self.reserve()?;
-        let target = Target { url: plan.target().clone(), key };
-        let described = look(&target, plan.model()).await?;
+        let (target, looked) = met(&plan, key).await?;
         let runs = Arc::clone(self);
-        // From here on the run exists, even if who asked for it has gone.
-        let begun = tokio::spawn(async move {
-            let begun = measure::begin(&runs, &reserved, plan, target, described).await?;
+        to_its_end(async move {
+            let begun = measure::begin(&runs, &reserved, plan, target, looked).await?;
             let run = begun.job.run.clone();
             measure::launch(&runs, begun);
             Ok(run)
-        });
-        begun.await.unwrap_or_else(|_the_runtime_ends| Err(StartError::Stopping))
+        })
+        .await
     }
 
     fn reserve(self: &Arc<Self>) -> Result<Reserved, StartError> {
@@ -348,6 +346,20 @@ pub struct Looked {
     pub gpus: Option<Watched>,
     /// The name that requests ask for, to the letter.
     pub model: Option<String>,
+}
+
+/// The server of a plan, and what is known of it.
+async fn met(plan: &RunPlan, key: Option<Secret>) -> Result<(Target, Looked), StartError> {
+    let target = Target { url: plan.target().clone(), key };
+    let looked = look(&target, plan.model()).await?;
+    Ok((target, looked))
+}
+
+/// Makes runs exist: what began so goes on even if who asked for it has gone.
+async fn to_its_end<T: Send + 'static>(
+    beginning: impl Future<Output = Result<T, StartError>> + Send + 'static,
+) -> Result<T, StartError> {
+    tokio::spawn(beginning).await.unwrap_or_else(|_the_runtime_ends| Err(StartError::Stopping))
 }
 
 /// Looks at a target without measuring it: what it tells itself, and what this machine tells if it runs here.

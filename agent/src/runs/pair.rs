@@ -12,11 +12,11 @@ use speedmatrix_shared::{
 };
 
 use super::{
-    Looked, Runs, StartError, look,
+    Runs, StartError,
     measure::{self, Begun},
-    resume,
+    met, resume, to_its_end,
 };
-use crate::{bench::turns::Seat, client::Target, secret::Secret};
+use crate::{bench::turns::Seat, secret::Secret};
 
 /// Digits of a run's id that its pair is named by: the random end of a UUID.
 const MARK_DIGITS: usize = 8;
@@ -53,30 +53,25 @@ impl Runs {
         let plans = [a.plan(plan, Side::A)?, b.plan(plan, Side::B)?];
         let reserved = self.reserve()?;
         let [one, other] = plans;
-        let one = described(one, a.key).await?;
-        let other = described(other, b.key).await?;
+        let (target, looked) = met(&one, a.key).await?;
+        let (other_target, other_looked) = met(&other, b.key).await?;
         let runs = Arc::clone(self);
-        // From here on the runs exist, even if who asked for them has gone.
-        let begun = tokio::spawn(async move {
-            let (plan, target, facts) = one;
-            let mut a = measure::begin(&runs, &reserved, plan, target, facts).await?;
-            let (plan, target, facts) = other;
-            let mut b = match measure::begin(&runs, &reserved, plan, target, facts).await {
-                Ok(begun) => begun,
-                Err(error) => return Err(given_up(a, error)),
-            };
-            let ids = [a.job.run.clone(), b.job.run.clone()];
-            [a.job.seat, b.job.seat] = Seat::pair();
+        to_its_end(async move {
+            let a = measure::begin(&runs, &reserved, one, target, looked).await?;
+            let b = measure::begin(&runs, &reserved, other, other_target, other_looked).await;
+            let pair = seated(a, b)?;
+            let ids = pair.each_ref().map(|begun| begun.job.run.clone());
             let told = tell_apart(&runs, &ids).await;
-            measure::launch(&runs, a);
-            measure::launch(&runs, b);
+            for begun in pair {
+                measure::launch(&runs, begun);
+            }
             // Without tags they are still two runs.
             if let Err(error) = told {
                 tracing::warn!("the two runs could not be tagged: {error}");
             }
             Ok(ids)
-        });
-        begun.await.unwrap_or_else(|_the_runtime_ends| Err(StartError::Stopping))
+        })
+        .await
     }
 
     /// Goes on with both runs of a pair that ended too early, in turns again, if both servers are still the same. A cell
@@ -92,18 +87,15 @@ impl Runs {
         }
         let (one, other) = (resume::same(one, key_a).await?, resume::same(other, key_b).await?);
         let runs = Arc::clone(self);
-        let begun = tokio::spawn(async move {
-            let mut a = resume::begin_again(&runs, &reserved, one).await?;
-            let mut b = match resume::begin_again(&runs, &reserved, other).await {
-                Ok(begun) => begun,
-                Err(error) => return Err(given_up(a, error)),
-            };
-            [a.job.seat, b.job.seat] = Seat::pair();
-            measure::launch(&runs, a);
-            measure::launch(&runs, b);
+        to_its_end(async move {
+            let a = resume::begin_again(&runs, &reserved, one).await?;
+            let b = resume::begin_again(&runs, &reserved, other).await;
+            for begun in seated(a, b)? {
+                measure::launch(&runs, begun);
+            }
             Ok(())
-        });
-        begun.await.unwrap_or_else(|_the_runtime_ends| Err(StartError::Stopping))
+        })
+        .await
     }
 }
 
@@ -113,10 +105,14 @@ fn in_common(state: &RunState) -> PlanDraft {
     PlanDraft { target: none(), model: none(), name: none(), ..PlanDraft::from(state.plan.clone()) }
 }
 
-async fn described(plan: RunPlan, key: Option<Secret>) -> Result<(RunPlan, Target, Looked), StartError> {
-    let target = Target { url: plan.target().clone(), key };
-    let described = look(&target, plan.model()).await?;
-    Ok((plan, target, described))
+/// Both take turns; the first one is given up where the second one can't begin.
+fn seated(mut a: Begun, b: Result<Begun, StartError>) -> Result<[Begun; 2], StartError> {
+    let mut b = match b {
+        Ok(begun) => begun,
+        Err(error) => return Err(given_up(a, error)),
+    };
+    [a.job.seat, b.job.seat] = Seat::pair();
+    Ok([a, b])
 }
 
 /// Ends the run that has begun when the other one can't.

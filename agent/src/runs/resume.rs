@@ -12,9 +12,9 @@ use speedmatrix_shared::{
 use tokio::runtime::Handle;
 
 use super::{
-    Looked, Reserved, Runs, Slot, StartError, look,
+    Looked, Reserved, Runs, Slot, StartError,
     measure::{self, Begun},
-    unix_ms,
+    met, to_its_end, unix_ms,
 };
 use crate::{
     bench::{Job, Patience, turns::Seat},
@@ -55,7 +55,7 @@ fn changes(state: &RunState, now: &TargetFacts) -> Vec<String> {
 pub(super) struct Again {
     state: RunState,
     target: Target,
-    described: Looked,
+    looked: Looked,
 }
 
 impl Runs {
@@ -64,12 +64,12 @@ impl Runs {
         let reserved = self.reserve()?;
         let again = same(open(self, run).await?, key).await?;
         let runs = Arc::clone(self);
-        let begun = tokio::spawn(async move {
+        to_its_end(async move {
             let begun = begin_again(&runs, &reserved, again).await?;
             measure::launch(&runs, begun);
             Ok(())
-        });
-        begun.await.unwrap_or_else(|_the_runtime_ends| Err(StartError::Stopping))
+        })
+        .await
     }
 }
 
@@ -87,19 +87,14 @@ pub(super) async fn open(runs: &Runs, run: &RunId) -> Result<RunState, StartErro
 
 /// Looks at the run's server, which must be the one that was measured.
 pub(super) async fn same(state: RunState, key: Option<Secret>) -> Result<Again, StartError> {
-    let target = Target { url: state.plan.target().clone(), key };
-    let described = look(&target, state.plan.model()).await?;
-    let changed = changes(&state, &described.facts);
-    if changed.is_empty() {
-        Ok(Again { state, target, described })
-    } else {
-        Err(StartError::Changed(changed.join("; ")))
-    }
+    let (target, looked) = met(&state.plan, key).await?;
+    let changed = changes(&state, &looked.facts);
+    if changed.is_empty() { Ok(Again { state, target, looked }) } else { Err(StartError::Changed(changed.join("; "))) }
 }
 
 /// Goes on with a run. It still has to be launched.
 pub(super) async fn begin_again(runs: &Arc<Runs>, _place: &Reserved, again: Again) -> Result<Begun, StartError> {
-    let Again { state, target, described: Looked { facts, gpus, model } } = again;
+    let Again { state, target, looked: Looked { facts, gpus, model } } = again;
     let corpus = measure::corpus(runs, &state.plan).await?;
     let clock = measure::clock(&facts).starting_at(state.at);
     let plan = state.plan.clone();
