@@ -5,15 +5,13 @@ use speedmatrix_shared::trace::{FailureKind, RequestFailure};
 
 use super::{
     SlotCounters,
-    failure::{Failures, looks_like_page},
+    failure::{ERROR_LIMIT_BYTES, Failures, looks_like_page},
     record::{Progress, Record},
     settle::Closing,
     stamped::Read,
 };
 use crate::framing::Sse;
 
-/// Most of an error body that is read: its first words are what counts.
-const ERROR_LIMIT_BYTES: usize = 64 << 10;
 /// Largest answer that came as one document: a million tokens of a script outside ASCII, escaped, are some 9 MB.
 const DOCUMENT_LIMIT_BYTES: usize = 16 << 20;
 

@@ -11,7 +11,7 @@ use speedmatrix_shared::{
 
 use crate::{
     engine::{self, Decoded, ServerError},
-    secret::{Secret, redact},
+    secret::{Secret, redact, redact_short},
 };
 
 /// Longest failure text, in bytes.
@@ -19,8 +19,8 @@ const TEXT_LIMIT_BYTES: usize = 300;
 /// How much of a text is looked at. It is cut only after secrets were removed, so that none is cut in half and missed.
 const READ_LIMIT_CHARS: usize = 4_096;
 
-/// How much of an error's body is looked at, bytes.
-const WORDS_LIMIT_BYTES: usize = 64 << 10;
+/// How much of an error's body is looked at, bytes: its first words are what counts.
+pub(super) const ERROR_LIMIT_BYTES: usize = 64 << 10;
 /// Longest name of a model or of a reason, characters.
 const NAME_LIMIT_CHARS: usize = 100;
 
@@ -48,7 +48,7 @@ impl Failures {
 
     /// A name that an answer gave to something, without secrets and short.
     pub(crate) fn name(&self, text: &str) -> String {
-        redact(text, self.key.as_ref()).chars().take(NAME_LIMIT_CHARS).collect()
+        redact_short(text, self.key.as_ref(), NAME_LIMIT_CHARS)
     }
 
     /// No connection.
@@ -103,8 +103,8 @@ pub(crate) fn words(body: &[u8]) -> (String, Option<String>) {
     {
         return (message, class);
     }
-    // Its first words are what counts, and what is read takes many times the memory of its text.
-    let text = String::from_utf8_lossy(body.get(..WORDS_LIMIT_BYTES).unwrap_or(body));
+    // What is read takes many times the memory of its text.
+    let text = String::from_utf8_lossy(body.get(..ERROR_LIMIT_BYTES).unwrap_or(body));
     if looks_like_page(&text) {
         return (page_words(&text), None);
     }

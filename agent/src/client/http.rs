@@ -8,7 +8,7 @@ use serde_json::Value;
 use speedmatrix_shared::plan::TargetUrl;
 
 use super::{Target, trust::Trust};
-use crate::secret::redact;
+use crate::secret::redact_short;
 
 /// Longest wait for a connection, and for a whole answer.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -172,7 +172,7 @@ impl Http {
     /// A foreign text as it may be shown: one line, short, without secrets.
     pub fn excerpt(&self, text: &str) -> String {
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        redact(&line, self.target.key.as_ref()).chars().take(EXCERPT_CHARS).collect()
+        redact_short(&line, self.target.key.as_ref(), EXCERPT_CHARS)
     }
 
     async fn ask(&self, request: reqwest::RequestBuilder, url: String, limit: Duration) -> Result<Answer, AskError> {

@@ -52,6 +52,11 @@ pub fn redact(text: &str, known: Option<&Secret>) -> String {
     }
 }
 
+/// As [`redact`], and at most so many characters of it. Cut only then: half a secret would not be found.
+pub fn redact_short(text: &str, known: Option<&Secret>, most_chars: usize) -> String {
+    redact(text, known).chars().take(most_chars).collect()
+}
+
 /// The value of an environment variable as it may be shown.
 pub fn environment(name: &str, value: &str) -> String {
     if is_secret_name(name) && !value.is_empty() { REDACTED.to_owned() } else { text::clean(value) }

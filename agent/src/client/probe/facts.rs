@@ -9,7 +9,7 @@ use super::ProbeError;
 use crate::{
     client::{Target, http::Http},
     engine::known::{Answers, Claim, SIMULATOR_PATH, Said},
-    secret::redact,
+    secret::redact_short,
 };
 
 /// Longest text that is kept of what a server tells, characters.
@@ -24,7 +24,7 @@ fn kept(text: &str, target: &Target) -> String {
     if text.len() > TEXT_LIMIT_BYTES {
         return format!("over {TEXT_LIMIT_BYTES} bytes");
     }
-    redact(text, target.key.as_ref()).chars().take(TEXT_LIMIT_CHARS).collect()
+    redact_short(text, target.key.as_ref(), TEXT_LIMIT_CHARS)
 }
 
 /// The name of an entry of the model list.
