@@ -356,10 +356,11 @@ async fn met(plan: &RunPlan, key: Option<Secret>) -> Result<(Target, Looked), St
 }
 
 /// Makes runs exist: what began so goes on even if who asked for it has gone.
-async fn to_its_end<T: Send + 'static>(
+fn to_its_end<T: Send + 'static>(
     beginning: impl Future<Output = Result<T, StartError>> + Send + 'static,
-) -> Result<T, StartError> {
-    tokio::spawn(beginning).await.unwrap_or_else(|_the_runtime_ends| Err(StartError::Stopping))
+) -> impl Future<Output = Result<T, StartError>> {
+    let begun = tokio::spawn(beginning);
+    async { begun.await.unwrap_or_else(|_the_runtime_ends| Err(StartError::Stopping)) }
 }
 
 /// Looks at a target without measuring it: what it tells itself, and what this machine tells if it runs here.
