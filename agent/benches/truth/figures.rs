@@ -2,6 +2,8 @@
 
 use std::{collections::HashMap, io};
 
+use speedmatrix_shared::stats::summary::quantile_sorted;
+
 use super::{
     figure::{Figure, at_most},
     job::{Detail, Job, Report, Row, in_process},
@@ -214,13 +216,7 @@ fn millis(later: u64, earlier: u64) -> f64 {
     (later as f64 - earlier as f64) / 1e6
 }
 
-/// Linear interpolation between order statistics (type 7); NaN, which is no bound kept, for nothing.
+/// NaN, which is no bound kept, for nothing.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let place = share * sorted.len().saturating_sub(1) as f64;
-    let low = sorted.get(place.floor() as usize);
-    let high = sorted.get(place.ceil() as usize);
-    match (low, high) {
-        (Some(low), Some(high)) => low + (high - low) * place.fract(),
-        _ => f64::NAN,
-    }
+    quantile_sorted(sorted, share).unwrap_or(f64::NAN)
 }

@@ -15,6 +15,7 @@ mod viewer;
 
 use figure::{Figure, table};
 use speedmatrix_agent::sim::{Recording, Sim, SimConfig, SimThread};
+use speedmatrix_shared::stats::summary::quantile_sorted;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -81,6 +82,5 @@ fn told(name: String, reached: String) -> Figure {
 /// The value below which a share of these lie; NaN, which is no bound kept, for nothing.
 fn quantile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
-    let place = share * values.len().saturating_sub(1) as f64;
-    values.get(place.round() as usize).copied().unwrap_or(f64::NAN)
+    quantile_sorted(values, share).unwrap_or(f64::NAN)
 }
