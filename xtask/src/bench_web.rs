@@ -12,10 +12,6 @@ pub(crate) fn bench(layout: &Layout, args: &[String]) -> Result {
     let binary = build::release(layout)?;
     let browser = Browser::find(layout)?;
     say("  the figures are those of this machine, if nothing else runs on it");
-    run(layout
-        .cargo(["bench", "--locked", "--quiet", "-p", "e2e", "--bench", "page", "--"])
-        .args(args)
-        .env("AGENT_BIN", binary)
-        .env("CHROMEDRIVER", &browser.chromedriver)
-        .env("CHROMIUM", &browser.chromium))
+    let mut cargo = layout.cargo(["bench", "--locked", "--quiet", "-p", "e2e", "--bench", "page", "--"]);
+    run(browser.tell(cargo.args(args), &binary))
 }

@@ -27,12 +27,8 @@ pub(crate) fn take(layout: &Layout) -> Result {
         fs::remove_dir_all(FOLDER).map_err(|e| format!("cannot empty {FOLDER}: {e}"))?;
     }
     step("pictures", || {
-        run(layout
-            .cargo(["run", "--locked", "--quiet", "-p", "e2e", "--example", "screenshots", "--"])
-            .arg(FOLDER)
-            .env("AGENT_BIN", layout.target.join("debug").join(BINARY))
-            .env("CHROMEDRIVER", &browser.chromedriver)
-            .env("CHROMIUM", &browser.chromium))
+        let mut cargo = layout.cargo(["run", "--locked", "--quiet", "-p", "e2e", "--example", "screenshots", "--"]);
+        run(browser.tell(cargo.arg(FOLDER), &layout.target.join("debug").join(BINARY)))
     })?;
     let files = fs::read_dir(FOLDER).map_err(|e| format!("cannot read {FOLDER}: {e}"))?;
     let sizes: Vec<u64> = files.flatten().filter_map(|file| file.metadata().ok()).map(|data| data.len()).collect();

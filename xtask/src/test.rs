@@ -68,11 +68,7 @@ fn tests(layout: &Layout, cargo: fn(&Layout, [&str; 3]) -> Command) -> Command {
 
 fn in_browser(layout: &Layout) -> Result {
     let browser = Browser::find(layout)?;
-    run(tests(layout, Layout::cargo)
-        .args(["-p", "e2e"])
-        // cargo built it for the agent's own integration tests.
-        .env("AGENT_BIN", layout.target.join("debug").join(BINARY))
-        .env("CHROMEDRIVER", &browser.chromedriver)
-        .env("CHROMIUM", &browser.chromium)
-        .env("AXE_JS", &browser.axe_js))
+    // cargo built it for the agent's own integration tests.
+    let agent = layout.target.join("debug").join(BINARY);
+    run(browser.tell(tests(layout, Layout::cargo).args(["-p", "e2e"]), &agent))
 }

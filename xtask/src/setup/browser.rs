@@ -2,7 +2,11 @@
 
 use super::{debian, find_on_path, tools};
 use crate::{layout::Layout, step::Result};
-use std::{env, path::PathBuf};
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 const AXE_VERSION: &str = "4.14.1";
 /// Its names on different systems.
@@ -28,6 +32,15 @@ impl Browser {
             chromedriver: found("CHROMEDRIVER", &CHROMEDRIVER)?,
             axe_js: layout.tools.join("npm/node_modules/axe-core/axe.min.js"),
         })
+    }
+
+    /// Tells a command of `e2e` where the browser is, and the agent that it is to look at.
+    pub(crate) fn tell<'c>(&self, command: &'c mut Command, agent: &Path) -> &'c mut Command {
+        command
+            .env("AGENT_BIN", agent)
+            .env("CHROMEDRIVER", &self.chromedriver)
+            .env("CHROMIUM", &self.chromium)
+            .env("AXE_JS", &self.axe_js)
     }
 }
 
