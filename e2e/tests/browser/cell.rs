@@ -242,7 +242,7 @@ async fn a_cell_fits_and_is_accessible_in_both_themes() -> Result<()> {
         };
         page.goto(&rig.url).await?;
         for theme in ["light", "dark"] {
-            page.execute("localStorage.setItem('speedmatrix.theme', arguments[0])", vec![theme.into()]).await?;
+            looks::in_theme(&page, theme).await?;
             page.goto(format!("{run}/cells/decode-16K-4")).await?;
             sheet_shows(&page, "decode-16K-4").await?;
             looks::check(&page, &format!("cell-{width}-{theme}")).await?;

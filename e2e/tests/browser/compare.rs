@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use thirtyfour::prelude::*;
 
 use crate::{
-    looks::check,
+    looks::{check, in_theme},
     rig::{Rig, no_errors, press as press_button, shot, until, wait_for, wait_text},
     runs::{card, press, wait_focus, with_runs},
 };
@@ -33,7 +33,7 @@ async fn address(page: &WebDriver) -> Result<String> {
     Ok(page.current_url().await?.as_str().to_owned())
 }
 
-async fn wait_address(page: &WebDriver, wanted: &str) -> Result<()> {
+pub(crate) async fn wait_address(page: &WebDriver, wanted: &str) -> Result<()> {
     let what = format!("an address with {wanted}");
     until(&what, async || Ok(address(page).await?.contains(wanted).then_some(()))).await
 }
@@ -296,7 +296,7 @@ async fn the_page_fits_and_is_accessible() -> Result<()> {
         let page = rig.browser(width, height).await?;
         page.goto(&rig.url).await?;
         for theme in ["light", "dark"] {
-            page.execute("localStorage.setItem('speedmatrix.theme', arguments[0])", vec![theme.into()]).await?;
+            in_theme(&page, theme).await?;
             let name = |what: &str| format!("compare-{what}-{width}-{theme}");
             page.goto(&rig.url).await?;
             wait_for(&page, &card("twice", "")).await?;

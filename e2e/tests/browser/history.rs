@@ -4,17 +4,13 @@ use anyhow::{Result, ensure};
 use thirtyfour::prelude::*;
 
 use crate::{
-    looks::check,
-    rig::{Rig, no_errors, until, wait_for, wait_text},
+    compare::wait_address,
+    looks::{check, in_theme},
+    rig::{Rig, no_errors, wait_for, wait_text},
     runs::with_runs,
 };
 
 const HISTORY: &str = "[data-testid=history]";
-
-async fn in_address(page: &WebDriver, wanted: &str) -> Result<()> {
-    let what = format!("an address with {wanted}");
-    until(&what, async || Ok(page.current_url().await?.as_str().contains(wanted).then_some(()))).await
-}
 
 async fn count(page: &WebDriver, css: &str) -> Result<usize> {
     Ok(page.find_all(By::Css(css)).await?.len())
@@ -46,10 +42,10 @@ async fn a_cell_is_followed_over_runs() -> Result<()> {
 
     // The same cell of the other run, and from there back to a comparison of both.
     follow(&page, "[data-testid=history-table] [data-run=bb] th a").await?;
-    in_address(&page, "/runs/bb/cells/decode-8K-1").await?;
+    wait_address(&page, "/runs/bb/cells/decode-8K-1").await?;
     wait_text(&page, "[data-testid=history-table]", |text| text.contains("Alpha on H100")).await?;
     follow(&page, "[data-testid=history-table] [data-run=a] td a").await?;
-    in_address(&page, "/compare?a=").await?;
+    wait_address(&page, "/compare?a=").await?;
     wait_for(&page, "[data-testid=sentence]").await?;
     no_errors(&page).await?;
     page.quit().await?;
@@ -57,7 +53,7 @@ async fn a_cell_is_followed_over_runs() -> Result<()> {
     let phone = rig.browser(390, 844).await?;
     for theme in ["light", "dark"] {
         phone.goto(&rig.url).await?;
-        phone.execute("localStorage.setItem('speedmatrix.theme', arguments[0])", vec![theme.into()]).await?;
+        in_theme(&phone, theme).await?;
         phone.goto(format!("{}/runs/a/cells/decode-8K-1", rig.url)).await?;
         wait_text(&phone, HISTORY, |text| text.contains("Beta on H100")).await?;
         phone.execute("document.querySelector('[data-testid=history]').scrollIntoView()", vec![]).await?;

@@ -28,6 +28,12 @@ pub(crate) async fn check(page: &WebDriver, name: &str) -> Result<()> {
     no_errors(page).await
 }
 
+/// From now on pages of this browser open in a theme.
+pub(crate) async fn in_theme(page: &WebDriver, theme: &str) -> Result<()> {
+    page.execute("localStorage.setItem('speedmatrix.theme', arguments[0])", vec![theme.into()]).await?;
+    Ok(())
+}
+
 #[tokio::test]
 async fn pages_fit_and_are_accessible_in_both_themes() -> Result<()> {
     let rig = Rig::start(&[]).await?;
@@ -35,7 +41,7 @@ async fn pages_fit_and_are_accessible_in_both_themes() -> Result<()> {
         let page = rig.browser(width, height).await?;
         page.goto(&rig.url).await?;
         for theme in ["light", "dark"] {
-            page.execute("localStorage.setItem('speedmatrix.theme', arguments[0])", vec![theme.into()]).await?;
+            in_theme(&page, theme).await?;
             for (address, ready, name) in PAGES {
                 page.goto(format!("{}{address}", rig.url)).await?;
                 wait_for(&page, ready).await?;

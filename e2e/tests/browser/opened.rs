@@ -5,7 +5,7 @@ use anyhow::Result;
 use thirtyfour::prelude::*;
 
 use crate::{
-    looks::check,
+    looks::{check, in_theme},
     rig::{Rig, press, until, wait_for},
     run::start_long_run,
 };
@@ -59,11 +59,6 @@ async fn all_opened(page: &WebDriver, name: &str) -> Result<()> {
     page.find(By::Tag("body")).await?.send_keys("?").await?;
     wait_for(page, "dialog[open]").await?;
     check(page, &format!("opened-{name}-keys")).await
-}
-
-async fn in_theme(page: &WebDriver, theme: &str) -> Result<()> {
-    page.execute("localStorage.setItem('speedmatrix.theme', arguments[0])", vec![theme.into()]).await?;
-    Ok(())
 }
 
 async fn pages_at(width: u32, height: u32) -> Result<()> {

@@ -4,7 +4,7 @@ use anyhow::Result;
 use thirtyfour::prelude::*;
 
 use crate::{
-    looks::check,
+    looks::{check, in_theme},
     rig::{Rig, no_errors, wait_for, wait_text},
     runs::{act, bring, card, open_menu, press, wait_focus, wait_shown, with_runs},
 };
@@ -34,7 +34,7 @@ async fn odd_names_fit_in_both_themes_with_menus_and_dialogs() -> Result<()> {
         let page = rig.browser(width, height).await?;
         page.goto(&rig.url).await?;
         for theme in ["light", "dark"] {
-            page.execute("localStorage.setItem('speedmatrix.theme', arguments[0])", vec![theme.into()]).await?;
+            in_theme(&page, theme).await?;
             let name = |what: &str| format!("runs-{what}-{width}-{theme}");
             page.goto(&rig.url).await?;
             wait_for(&page, &card("long", "")).await?;
