@@ -109,21 +109,19 @@ pub fn Maps(
         let decode = decode.with(|matrix| pair("Sustained decode", matrix));
         [prefill, decode].into_iter().flatten().collect::<Vec<Pair>>()
     });
-    let metric = Memo::new(move |_| compared.comparison.with(|it| it.metric.metric().key));
-    let words = move || compared.comparison.with(|it| it.metric.metric().label);
+    let metric = move || compared.comparison.with(|it| it.metric.metric());
     let map = move |side: usize| {
         let (letter, _) = SIDES[side];
         let grids = move || pairs.with(|pairs| pairs.iter().map(|pair| squares(compared, pair, side)).collect_view());
         view! {
             <figure class="absolute" data-testid=format!("map-{letter}")>
-                <figcaption><b class="letter">{letter}</b>" "{words}</figcaption>
+                <figcaption><b class="letter">{letter}</b>" "{move || metric().label}</figcaption>
                 {grids}
             </figure>
         }
     };
     let scales = move || {
-        metric.track();
-        let metric = compared.comparison.with_untracked(|it| it.metric.metric());
+        let metric = metric();
         pairs.with(|pairs| pairs.iter().filter_map(|pair| Some(scale(pair.phase, pair.ends(metric)?))).collect_view())
     };
     view! {
