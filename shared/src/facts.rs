@@ -312,9 +312,9 @@ pub fn summary(state: &RunState) -> RunSummary {
     }
 }
 
-fn model(state: &RunState) -> Option<String> {
-    let facts = state.facts.as_ref();
-    let found = facts.and_then(|facts| facts.model.clone().or_else(|| facts.served_model.clone()));
+/// The model that a run measures, as far as known.
+pub fn model(state: &RunState) -> Option<String> {
+    let found = state.facts.as_ref().and_then(|facts| facts.model.clone().or_else(|| facts.served_model.clone()));
     found.or_else(|| state.plan.model().map(ToOwned::to_owned))
 }
 

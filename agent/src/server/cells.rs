@@ -48,8 +48,7 @@ pub(super) async fn history(
     if run.cell(cell).is_none() {
         return Err(no_such_cell(&run, cell));
     }
-    let model = facts::summary(&run).model;
-    Ok(Json(app.runs.store().cell_in_others(&run.id, cell, model).await?))
+    Ok(Json(app.runs.store().cell_in_others(&run.id, cell, facts::model(&run)).await?))
 }
 
 impl AppState {

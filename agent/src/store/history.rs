@@ -67,5 +67,8 @@ impl Database {
 }
 
 fn found(row: &Row<'_>) -> rusqlite::Result<Found> {
-    Ok((row.get(5)?, [row.get(6)?, row.get(7)?, row.get(8)?, row.get(9)?]))
+    let number = |column| row.get(column);
+    let numbers =
+        [number("total_tok_s")?, number("per_request_tok_s")?, number("ttft_s")?, number("time_between_tokens_s")?];
+    Ok((row.get("status")?, numbers))
 }

@@ -4,8 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     event::Origin,
-    id::RunId,
+    facts,
+    id::{CellId, RunId},
     metric::{self, Metric},
+    state::RunState,
+    target::engine_line,
 };
 
 /// As many other runs are told of at most.
@@ -49,6 +52,27 @@ const TOLD: [Told; 4] = [
 ];
 
 impl CellInRun {
+    /// What a run itself found in a cell; `None` where it has not measured it.
+    pub fn of(run: &RunState, cell: CellId) -> Option<Self> {
+        let cell = run.cell(cell)?;
+        let result = cell.result().filter(|result| !result.status.is_failed());
+        let [total_tok_s, per_request_tok_s, ttft_s, time_between_tokens_s] =
+            TOLD.map(|(key, _)| (metric::by_key(key)?.get)(result?));
+        cell.result().map(|_measured| Self {
+            run: run.id.clone(),
+            name: run.title(),
+            started_unix_ms: run.started_unix_ms,
+            origin: run.origin,
+            model: facts::model(run),
+            engine: engine_line(run.facts.as_ref()),
+            status: cell.status_label(),
+            total_tok_s,
+            per_request_tok_s,
+            ttft_s,
+            time_between_tokens_s,
+        })
+    }
+
     /// The metrics that are told of other runs.
     pub fn metrics() -> impl Iterator<Item = &'static Metric> {
         TOLD.iter().filter_map(|(key, _)| metric::by_key(key))

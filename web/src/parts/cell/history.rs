@@ -75,34 +75,6 @@ impl Line {
     }
 }
 
-/// What this run found, as the others are told.
-fn own(state: &RunState, id: CellId) -> Option<CellInRun> {
-    let cell = state.cell(id)?;
-    let result = cell.result()?;
-    let line = facts::summary(state);
-    let mut own = CellInRun {
-        name: line.name().to_owned(),
-        run: line.id,
-        started_unix_ms: line.started_unix_ms,
-        origin: line.origin,
-        model: line.model,
-        engine: line.engine,
-        status: cell.status_label(),
-        total_tok_s: None,
-        per_request_tok_s: None,
-        ttft_s: None,
-        time_between_tokens_s: None,
-    };
-    if !result.status.is_failed() {
-        let numbers = &result.stats;
-        own.total_tok_s = numbers.total_tok_s;
-        own.per_request_tok_s = numbers.per_request_tok_s.as_ref().map(|spread| spread.p50);
-        own.ttft_s = numbers.ttft_s.as_ref().map(|spread| spread.p50);
-        own.time_between_tokens_s = numbers.time_between_tokens_s.as_ref().map(|spread| spread.p50);
-    }
-    Some(own)
-}
-
 /// This run first, then the others in their order.
 fn lines(own: Option<CellInRun>, model: Option<&str>, others: &[CellInRun]) -> Vec<Line> {
     let which =
@@ -164,8 +136,7 @@ fn Known(run: RwSignal<RunState>, id: CellId, others: Arc<Vec<CellInRun>>) -> im
     let result = Memo::new(move |_| run.with(|state| state.cell(id).and_then(Cell::result).cloned()));
     let lines = Memo::new(move |_| {
         result.track();
-        let model = run.with_untracked(|state| facts::summary(state).model);
-        lines(run.with_untracked(|state| own(state, id)), model.as_deref(), &others)
+        run.with_untracked(|run| lines(CellInRun::of(run, id), facts::model(run).as_deref(), &others))
     });
     let is_known =
         |metric: &&Metric| lines.with_untracked(|lines| lines.iter().any(|line| line.found.value(metric).is_some()));
@@ -285,7 +256,7 @@ mod tests {
     #[test]
     fn this_run_stands_first_in_the_table_and_by_its_date_in_the_chart() {
         let state = sample::reference();
-        let this = own(&state, "decode-8K-1".parse().unwrap()).unwrap();
+        let this = CellInRun::of(&state, "decode-8K-1".parse().unwrap()).unwrap();
         let other = |name: &str, started_unix_ms: u64, model: Option<&str>| CellInRun {
             name: name.to_owned(),
             run: name.parse().unwrap(),
