@@ -51,27 +51,29 @@ pub fn rate(tok_s: Option<f64>) -> String {
     })
 }
 
+/// Milliseconds with so many decimals, from seconds: `20.04 ms`.
+pub fn millis(secs: Option<f64>, decimals: usize) -> String {
+    or_missing(secs, |v| format!("{} ms", grouped(v * 1_000.0, decimals)))
+}
+
 /// Time to first token, from seconds: `163,008 ms`.
 pub fn ttft(secs: Option<f64>) -> String {
-    or_missing(secs, |v| format!("{} ms", grouped(v * 1_000.0, 0)))
+    millis(secs, 0)
 }
 
 /// Time between tokens, from seconds: `4.5 ms`.
 pub fn between_tokens(secs: Option<f64>) -> String {
-    or_missing(secs, |v| format!("{} ms", grouped(v * 1_000.0, 1)))
+    millis(secs, 1)
 }
 
 /// The client's own lateness, from seconds: `0.04 ms`; with fewer decimals where it is long: `12.3 ms`, `1,800 ms`.
 pub fn lag(secs: Option<f64>) -> String {
-    or_missing(secs, |v| {
-        let ms = v * 1_000.0;
-        let decimals = match ms.abs() {
-            ..9.995 => 2,
-            ..99.95 => 1,
-            _ => 0,
-        };
-        format!("{} ms", grouped(ms, decimals))
-    })
+    let decimals = match secs.map_or(0.0, f64::abs) {
+        ..0.009_995 => 2,
+        ..0.099_95 => 1,
+        _ => 0,
+    };
+    millis(secs, decimals)
 }
 
 /// Seconds: `30.0 s`.

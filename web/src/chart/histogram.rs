@@ -40,9 +40,9 @@ pub fn value_text(of: Of, value: f64, step: f64) -> String {
         Of::SlotRate if step >= 1.0 => format::whole(Some(value)),
         Of::SlotRate => format::rate(Some(value)),
         Of::TtftBurst | Of::TtftSteady | Of::TtftCold | Of::TokenGap => match step {
-            0.001.. => format::ttft(Some(value)),
-            0.0001.. => format::between_tokens(Some(value)),
-            _ => format::lag(Some(value)),
+            0.001.. => format::millis(Some(value), 0),
+            0.0001.. => format::millis(Some(value), 1),
+            _ => format::millis(Some(value), 2),
         },
     }
 }
