@@ -1,6 +1,7 @@
 //! What can be wrong with the store, each as one sentence that says what to do.
 
 use std::{
+    fmt::Display,
     io,
     path::{Path, PathBuf},
 };
@@ -248,4 +249,14 @@ pub(super) fn explain(path: &Path, source: rusqlite::Error) -> StoreError {
         }
         _ => StoreError::Sqlite { path, source },
     }
+}
+
+/// An event that the run can't have.
+pub(super) fn refused(run: &RunId, detail: impl Display) -> StoreError {
+    StoreError::Refused { run: run.clone(), detail: detail.to_string() }
+}
+
+/// What is stored of the run can't be read.
+pub(super) fn damaged(run: &RunId, detail: impl Display) -> StoreError {
+    StoreError::DamagedRun { run: run.clone(), detail: detail.to_string() }
 }

@@ -4,9 +4,10 @@ use speedmatrix_shared::{event::Envelope, label::Labels, state::RunState};
 
 use super::{
     MAX_EVENT_BYTES,
-    database::{Database, Entry, refused, write_event, write_run},
-    error::StoreError,
+    database::Database,
+    error::{StoreError, refused},
     labels,
+    rows::{Entry, write_event, write_run},
 };
 
 /// A run that was made elsewhere.

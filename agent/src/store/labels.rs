@@ -8,8 +8,9 @@ use speedmatrix_shared::{
 };
 
 use super::{
-    database::{Database, whole},
+    database::Database,
     error::{StoreError, explain},
+    rows::whole,
 };
 
 /// A run as deletions see it.

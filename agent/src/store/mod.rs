@@ -14,6 +14,7 @@ mod lock;
 mod passes;
 mod raw;
 mod retention;
+mod rows;
 mod schema;
 mod upkeep;
 

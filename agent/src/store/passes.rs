@@ -7,8 +7,9 @@ use speedmatrix_shared::{
 };
 
 use super::{
-    database::{Database, whole},
+    database::Database,
     error::{StoreError, explain},
+    rows::whole,
 };
 use crate::secret::Digest;
 

@@ -7,8 +7,9 @@ use speedmatrix_shared::{
 };
 
 use super::{
-    database::{Database, whole},
+    database::Database,
     error::{StoreError, explain},
+    rows::whole,
 };
 
 /// What became of the record of a finished cell.

@@ -3,11 +3,7 @@
 use rusqlite::{Row, Transaction, params};
 use speedmatrix_shared::id::RunId;
 
-use super::{
-    database::{Database, whole},
-    error::StoreError,
-    labels,
-};
+use super::{database::Database, error::StoreError, labels, rows::whole};
 
 /// Milliseconds in a day.
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;

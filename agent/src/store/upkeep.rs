@@ -12,9 +12,10 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Row, Transaction};
 use speedmatrix_shared::{id::RunId, state::RunState};
 
 use super::{
-    database::{BUSY_TIMEOUT, envelope, rows_of},
+    database::BUSY_TIMEOUT,
     error::{StoreError, explain},
     lock::{self, Lock},
+    rows::{envelope, rows_of},
     schema,
 };
 
