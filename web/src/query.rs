@@ -87,11 +87,38 @@ impl RunView {
     }
 }
 
-/// The address of a cell, over a report that shows `view`; `zoom` is the part of its time that is shown.
-pub fn cell_address(run: &RunId, cell: CellId, view: RunView, zoom: Option<Zoom>) -> String {
-    let part = zoom.map(Zoom::text);
-    let pairs: Vec<(&str, &str)> = view.pairs().into_iter().chain(part.as_deref().map(|part| ("t", part))).collect();
-    format!("/runs/{run}/cells/{cell}{}", joined(&pairs))
+/// What of a cell is shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct CellPart {
+    /// The part of its time; all where there is none.
+    pub zoom: Option<Zoom>,
+    /// Which measurement of a repeated cell, from 1; the last where there is none.
+    pub repeat: Option<usize>,
+}
+
+impl CellPart {
+    /// Reads `t` and `repeat` from the address.
+    pub fn read(get: impl Fn(&str) -> Option<String>) -> Self {
+        let repeat = get("repeat").and_then(|text| text.parse().ok()).filter(|repeat| *repeat > 0);
+        Self { zoom: get("t").and_then(|text| Zoom::read(&text)), repeat }
+    }
+
+    fn pairs(self) -> Vec<(&'static str, String)> {
+        let zoom = self.zoom.map(|zoom| ("t", zoom.text()));
+        zoom.into_iter().chain(self.repeat.map(|repeat| ("repeat", repeat.to_string()))).collect()
+    }
+}
+
+/// The address of a cell, over a report that shows `view`.
+pub fn cell_address(run: &RunId, cell: CellId, view: RunView, shown: CellPart) -> String {
+    let of_cell = shown.pairs();
+    let pairs = view.pairs().into_iter().chain(of_cell.iter().map(|(key, value)| (*key, value.as_str())));
+    format!("/runs/{run}/cells/{cell}{}", joined(&pairs.collect::<Vec<_>>()))
+}
+
+/// The address of all of a cell, over the report as it opens.
+pub fn whole_cell(run: &RunId, cell: CellId) -> String {
+    cell_address(run, cell, RunView::read(|_| None), CellPart::default())
 }
 
 fn first_metric() -> &'static Metric {
@@ -146,7 +173,7 @@ pub fn appended(address: &str, more: &str) -> String {
 
 /// An address of a run's page with what `search` says of those parts that the address is not about.
 pub fn kept(address: &str, search: &str) -> String {
-    appended(address, &without(search, &["m", "scope", "t"]))
+    appended(address, &without(search, &["m", "scope", "t", "repeat"]))
 }
 
 /// Percent-encodes a value; commas, colons and slashes may stand in a query and stay readable.
@@ -213,18 +240,23 @@ mod tests {
             let found = pairs(query);
             RunView::read(|key| found.get(key).cloned())
         };
-        assert_eq!(cell_address(&run, cell, view(""), None), "/runs/abc/cells/decode-8K-16");
-        assert_eq!(
-            cell_address(&run, cell, view("?m=ttft"), Zoom::read("1.5..20")),
-            "/runs/abc/cells/decode-8K-16?m=ttft&t=1.5..20"
-        );
+        assert_eq!(cell_address(&run, cell, view(""), CellPart::default()), "/runs/abc/cells/decode-8K-16");
+        let check = |query: &str, wanted: &str| {
+            let found = pairs(query);
+            let shown = CellPart::read(|key| found.get(key).cloned());
+            assert_eq!(cell_address(&run, cell, view(query), shown), format!("/runs/abc/cells/decode-8K-16{wanted}"));
+        };
+        check("?m=ttft&t=1.5..20", "?m=ttft&t=1.5..20");
+        check("?t=1.5..20&repeat=2", "?t=1.5..20&repeat=2");
+        check("?repeat=0&t=20", "");
+        check("?repeat=last", "");
     }
 
     #[test]
     fn what_other_parts_of_the_page_show_stays_in_the_address() {
         let check = |address: &str, search: &str, wanted: &str| assert_eq!(kept(address, search), wanted, "{search}");
         check("/runs/a", "", "/runs/a");
-        check("/runs/a", "m=ttft&scope=row&t=1..2", "/runs/a");
+        check("/runs/a", "m=ttft&scope=row&t=1..2&repeat=2", "/runs/a");
         check("/runs/a?m=ttft", "?m=itl&sort=-ttft&find=a%26b", "/runs/a?m=ttft&sort=-ttft&find=a%26b");
         check("/runs/a", "sort=ttft", "/runs/a?sort=ttft");
         assert_eq!(without("?a=1&b=2", &["a"]), "?b=2");

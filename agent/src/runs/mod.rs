@@ -15,7 +15,7 @@ use std::{
 
 use speedmatrix_shared::{
     event::Origin,
-    id::{CellId, RunId},
+    id::RunId,
     plan::{PlanDraft, RunPlan},
     state::{Cell, CellState, RunState, RunStatus},
     steer::Steer,
@@ -35,7 +35,7 @@ use crate::{
     host::{self, Described, gpu::Watched},
     hub::{Follower, Hub, Presence, Subscription},
     secret::Secret,
-    store::{Store, StoreError, Which},
+    store::{Store, StoreError},
 };
 pub use error::{StartError, StopError};
 pub use pair::Opponent;
@@ -246,11 +246,6 @@ impl Runs {
             Some(hub) => Ok(hub.state()),
             None => self.store.load(run).await,
         }
-    }
-
-    /// What the last result of a cell was computed from, packed; `None` where it was not kept.
-    pub async fn raw(&self, run: &RunId, cell: CellId) -> Result<Option<Vec<u8>>, StoreError> {
-        self.store.raw(run, cell, Which::Last).await
     }
 
     /// A feed of a run, running or not.

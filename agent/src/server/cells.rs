@@ -2,15 +2,15 @@
 
 use axum::{
     Json,
-    extract::{Path, State},
+    extract::{Path, Query, State},
     http::{StatusCode, header},
     response::{IntoResponse as _, Response},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use speedmatrix_shared::{
     api::CellInRun,
     detail::{CellDetail, requests::Columns},
-    event::Origin,
+    event::{Origin, RunEvent},
     facts,
     id::{CellId, RunId},
     raw::{RawCell, codec},
@@ -18,24 +18,32 @@ use speedmatrix_shared::{
 };
 
 use super::{AppState, error::Refusal};
-use crate::store::StoreError;
+use crate::store::{StoreError, Which};
 
 /// Records that are looked at in the same moment: each takes a core for a moment and some tens of megabytes, on the host
 /// that may be measuring. Others wait for their turn.
 pub(super) const AT_ONCE: usize = 1;
 
+/// Which measurement of a repeated cell: from 1; the last unless said.
+#[derive(Debug, Deserialize)]
+pub(super) struct Asked {
+    repeat: Option<String>,
+}
+
 pub(super) async fn detail(
     State(app): State<AppState>,
     Path((run, cell)): Path<(String, String)>,
+    Query(Asked { repeat }): Query<Asked>,
 ) -> Result<Response, Refusal> {
-    app.look(&run, &cell, CellDetail::of).await
+    app.look(&run, &cell, repeat, CellDetail::of).await
 }
 
 pub(super) async fn requests(
     State(app): State<AppState>,
     Path((run, cell)): Path<(String, String)>,
+    Query(Asked { repeat }): Query<Asked>,
 ) -> Result<Response, Refusal> {
-    app.look(&run, &cell, Columns::of).await
+    app.look(&run, &cell, repeat, Columns::of).await
 }
 
 /// What other stored runs measured in the cell of that name; whether this run did so is no matter.
@@ -57,6 +65,7 @@ impl AppState {
         &self,
         run: &str,
         cell: &str,
+        repeat: Option<String>,
         view: fn(&RawCell) -> T,
     ) -> Result<Response, Refusal> {
         let cell: CellId = cell.parse()?;
@@ -64,7 +73,11 @@ impl AppState {
         measured(&run, cell)?;
         let place = self.looks.clone().acquire_owned().await;
         let place = place.expect("nobody closes the places");
-        let kept = if run.id.as_str() == RunId::REFERENCE { None } else { self.runs.raw(&run.id, cell).await? };
+        let kept = match repeat {
+            _ if run.id.as_str() == RunId::REFERENCE => None,
+            None => self.runs.store().raw(&run.id, cell, Which::Last).await?,
+            Some(repeat) => self.raw_of_repeat(&run, cell, &repeat).await?,
+        };
         let bytes = kept.ok_or_else(|| not_kept(&run, cell))?;
         // On a thread of its own: it computes for a while, and what a stranger wrote into the file can't end the program.
         let work = tokio::task::spawn_blocking(move || {
@@ -77,6 +90,22 @@ impl AppState {
         let json = work.await.map_err(|fault| damaged(format!("nothing can be computed from it: {fault}")))?;
         let json = json.map_err(damaged)?;
         Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
+    }
+
+    /// The record of one of a cell's measurements; `None` if it was not kept.
+    async fn raw_of_repeat(&self, run: &RunState, cell: CellId, repeat: &str) -> Result<Option<Vec<u8>>, Refusal> {
+        let events = self.runs.store().events_from(&run.id, 0).await?;
+        let mut told = events.iter().filter_map(|envelope| match &envelope.event {
+            RunEvent::CellFinished { cell: of, .. } if *of == cell => Some(envelope.seq),
+            _ => None,
+        });
+        let times = told.clone().count();
+        let nth = repeat.parse().ok().and_then(|repeat: usize| told.nth(repeat.checked_sub(1)?));
+        let Some(seq) = nth else {
+            let detail = format!("{cell} was measured {times} times: there is no measurement {repeat:?}");
+            return Err(Refusal::new(StatusCode::NOT_FOUND, "no_such_repeat", detail));
+        };
+        Ok(self.runs.store().raw(&run.id, cell, Which::ToldBy(seq)).await?)
     }
 }
 

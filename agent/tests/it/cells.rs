@@ -4,6 +4,7 @@ use axum::{
     body::Body,
     http::{Request, StatusCode, header},
 };
+use speedmatrix_agent::store::Which;
 use speedmatrix_shared::{
     api::{Problem, path},
     detail::{CellDetail, requests::Columns},
@@ -50,10 +51,48 @@ async fn a_cell_tells_what_its_result_was_computed_from() {
 }
 
 #[tokio::test]
+async fn each_measurement_of_a_repeated_cell_can_be_looked_at() {
+    let agent = agent().await;
+    let plan = PlanDraft {
+        contexts: "1K".into(),
+        concurrency: "2".into(),
+        prefill_contexts: "none".into(),
+        repeats: "2".into(),
+        ..agent.plan()
+    };
+    let run = agent.start(plan).await;
+    agent.runs.ended(&run).await;
+    let state: RunState = agent.get(&path::of(path::RUN, &run)).await.json();
+    let decode = cell("decode-1K-2");
+    let (record, requests) = (path::of_cell(path::CELL, &run, decode), path::of_cell(path::REQUESTS, &run, decode));
+    let mut details: Vec<CellDetail> = Vec::new();
+    for (n, result) in (1..).zip(&state.cell(decode).unwrap().repeats) {
+        let detail: CellDetail = agent.get(&format!("{record}?repeat={n}")).await.json();
+        let columns: Columns = agent.get(&format!("{requests}?repeat={n}")).await.json();
+        let started = result.stats.requests.unwrap().started;
+        assert_eq!((detail.requests, columns.total), (started, started));
+        details.push(detail);
+    }
+    assert_eq!(details.len(), 2);
+    assert_ne!(details[0], details[1]);
+    assert_eq!(details[1], agent.get(&record).await.json::<CellDetail>());
+    let mut said = Vec::new();
+    for n in ["0", "3", "last"] {
+        let problem: Problem = agent.get(&format!("{record}?repeat={n}")).await.json();
+        said.push(format!("{} {}: {}", problem.status, problem.code, problem.detail));
+    }
+    insta::assert_snapshot!(said.join("\n"), @r#"
+    404 no_such_repeat: decode-1K-2 was measured 2 times: there is no measurement "0"
+    404 no_such_repeat: decode-1K-2 was measured 2 times: there is no measurement "3"
+    404 no_such_repeat: decode-1K-2 was measured 2 times: there is no measurement "last"
+    "#);
+}
+
+#[tokio::test]
 async fn what_was_sent_is_what_was_kept_and_it_is_packed() {
     let (agent, run) = measured().await;
     let decode = cell("decode-1K-2");
-    let kept = codec::decode(&agent.runs.raw(&run, decode).await.unwrap().unwrap()).unwrap();
+    let kept = codec::decode(&agent.runs.store().raw(&run, decode, Which::Last).await.unwrap().unwrap()).unwrap();
     let path = path::of_cell(path::CELL, &run, decode);
     assert_eq!(agent.get(&path).await.json::<CellDetail>(), CellDetail::of(&kept));
     let request = Request::get(&path).header(header::HOST, "localhost").header(header::ACCEPT_ENCODING, "br, gzip");

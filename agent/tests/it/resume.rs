@@ -4,6 +4,7 @@ use std::{io::ErrorKind, net::TcpListener};
 
 use axum::http::StatusCode;
 use serde_json::Value;
+use speedmatrix_agent::store::Which;
 use speedmatrix_shared::{
     api::{Imported, Problem, ServerMessage, path},
     event::{Envelope, RunEvent, RunOutcome},
@@ -59,7 +60,7 @@ async fn goes_on(plan: impl FnOnce(PlanDraft) -> PlanDraft) {
         assert_eq!(now.len(), wanted, "{cell}");
         // Records and events share one line of time: a curve of the second go must not lie at the run's beginning.
         if then.is_empty() {
-            let raw = codec::decode(&agent.runs.raw(&run, cell).await.unwrap().unwrap()).unwrap();
+            let raw = codec::decode(&agent.runs.store().raw(&run, cell, Which::Last).await.unwrap().unwrap()).unwrap();
             assert!(!raw.traces.is_empty() && raw.traces.iter().all(|trace| trace.scheduled >= before.at), "{cell}");
         }
     }

@@ -11,16 +11,21 @@ use crate::{
 
 /// Measures 8K × 1 and 4 on the simulator and waits for the end; gives the run's address.
 async fn measured(page: &WebDriver, rig: &Rig) -> Result<String> {
+    measured_often(page, rig, 1).await
+}
+
+/// The same with each cell so often.
+async fn measured_often(page: &WebDriver, rig: &Rig, repeats: u32) -> Result<String> {
     page.goto(&rig.url).await?;
-    let script = "const done = arguments[0];
+    let script = "const [repeats, done] = arguments;
         fetch('/api/v1/info').then(answer => answer.json()).then(info => {
             const target = info.targets.find(target => target.demo_plan);
             const plan = {...target.demo_plan, target: target.url, contexts: '8K,16K', prefill_contexts: '8K',
-                concurrency: '1,4', duration: '20s', repeats: '1'};
+                concurrency: '1,4', duration: '20s', repeats};
             return fetch('/api/v1/runs', {method: 'POST', headers: {'content-type': 'application/json'},
                 body: JSON.stringify({plan})});
         }).then(answer => answer.json()).then(started => done(started.id || JSON.stringify(started)))";
-    let id: String = page.execute_async(script, vec![]).await?.convert()?;
+    let id: String = page.execute_async(script, vec![repeats.to_string().into()]).await?.convert()?;
     let url = format!("{}/runs/{id}", rig.url);
     page.goto(&url).await?;
     wait_text(page, "[data-testid=status]", |text| text.contains("Finished")).await?;
@@ -255,4 +260,31 @@ async fn a_cell_fits_and_is_accessible_in_both_themes() -> Result<()> {
         page.quit().await?;
     }
     Ok(())
+}
+
+#[tokio::test]
+async fn each_measurement_of_a_repeated_cell_can_be_looked_at() -> Result<()> {
+    let rig = Rig::start(&[]).await?;
+    let page = rig.browser(1440, 900).await?;
+    let cell = format!("{}/cells/decode-8K-4", measured_often(&page, &rig, 2).await?);
+    let pressed = "[data-testid=which] [aria-pressed=true]";
+    page.goto(&cell).await?;
+    sheet_shows(&page, "decode-8K-4").await?;
+    wait_text(&page, pressed, |text| text == "2, the last").await?;
+    wait_for(&page, "[data-repeat='1']").await?.click().await?;
+    until_address(&page, "/decode-8K-4?repeat=1").await?;
+    // The link opens the same elsewhere.
+    page.refresh().await?;
+    sheet_shows(&page, "decode-8K-4").await?;
+    wait_text(&page, pressed, |text| text == "1").await?;
+    let asked = "return performance.getEntriesByType('resource').filter(({name}) => name.endsWith('?repeat=1')).length";
+    ensure!(
+        page.execute(asked, vec![]).await?.convert::<u32>()? == 2,
+        "the record and the requests were not asked for"
+    );
+    wait_for(&page, "[data-repeat='2']").await?.click().await?;
+    until_address(&page, "/decode-8K-4").await?;
+    sheet_shows(&page, "decode-8K-4").await?;
+    no_errors(&page).await?;
+    Ok(page.quit().await?)
 }

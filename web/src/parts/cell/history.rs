@@ -25,7 +25,7 @@ use crate::{
         badge::origin_badge,
         notice::{Loading, Notice, Weight},
     },
-    query::{self, RunView},
+    query,
     shell::{Room, Shell},
 };
 
@@ -220,7 +220,7 @@ fn row(line: &Line, metric: Option<&'static Metric>, id: CellId, this: &(RunId, 
     let name = match which {
         Which::This => view! { <b>"This run"</b> }.into_any(),
         Which::Alike | Which::Apart => {
-            let there = query::cell_address(&found.run, id, RunView::read(|_| None), None);
+            let there = query::whole_cell(&found.run, id);
             view! { <a href=at(&there)><bdi>{found.name.clone()}</bdi></a> }.into_any()
         }
     };

@@ -5,6 +5,7 @@ pub mod history;
 pub mod list;
 pub mod numbers;
 pub mod over_time;
+pub mod repeat;
 pub mod rows;
 pub mod spread;
 pub mod table;
@@ -27,7 +28,6 @@ use speedmatrix_shared::{
     detail::{CellDetail, requests::Columns},
     id::{CellId, Phase, RunId},
     plan::Load,
-    state::Cell,
 };
 
 use self::{
@@ -36,6 +36,7 @@ use self::{
     list::{RequestList, Requests},
     numbers::{AllNumbers, FirstNumbers},
     over_time::OverTime,
+    repeat::{Repeats, measured_times},
     spread::Spread,
     verdict::Verdict,
     waterfall::Waterfall,
@@ -51,7 +52,7 @@ use crate::{
     chart::cell::cell_words,
     fetch::{self, FetchError},
     live::LiveRun,
-    query::{self, RunView},
+    query::{self, CellPart, RunView},
     zoom::Zoom,
 };
 
@@ -77,9 +78,9 @@ struct Paths {
 }
 
 impl Paths {
-    fn open(&self, cell: CellId, zoom: Option<Zoom>) {
+    fn open(&self, cell: CellId, shown: CellPart) {
         let view = self.view.get_untracked();
-        let address = self.run.with_value(|run| query::cell_address(run, cell, view, zoom));
+        let address = self.run.with_value(|run| query::cell_address(run, cell, view, shown));
         self.go.run(query::kept(&address, &self.search.get_untracked()));
     }
 
@@ -117,7 +118,7 @@ pub fn CellSheet(
     let to = move |way: Way| cells.with_value(|cells| neighbour(cells, id.get()?, way));
     let go = move |way: Way| {
         if let Some(cell) = untrack(|| to(way)) {
-            paths.open(cell, None);
+            paths.open(cell, CellPart::default());
         }
     };
     let handle = window_event_listener(ev::keydown, move |event| {
@@ -226,16 +227,15 @@ pub enum Asked<T> {
     Not(FetchError),
 }
 
-/// Asks for `path` again whenever `cue` changes; an answer to an earlier question is dropped.
-fn ask<A, T>(path: String, cue: Memo<bool>, read: impl Fn(A) -> T + Clone + 'static) -> RwSignal<Asked<T>>
+/// Asks for what `path` says, again whenever what it looks at changes; an answer to an earlier question is dropped.
+fn ask<A, T>(path: impl Fn() -> String + 'static, read: impl Fn(A) -> T + Clone + 'static) -> RwSignal<Asked<T>>
 where
     A: serde::de::DeserializeOwned + 'static,
     T: Send + Sync + 'static,
 {
     let asked = RwSignal::new(Asked::Loading);
     Effect::new(move |_| {
-        let (path, read) = (path.clone(), read.clone());
-        cue.track();
+        let (path, read) = (path(), read.clone());
         asked.set(Asked::Loading);
         leptos::task::spawn_local_scoped_with_cancellation(async move {
             let answer = fetch::get::<A>(&path).await;
@@ -248,23 +248,41 @@ where
 #[component]
 fn Body(run: LiveRun, id: CellId, paths: Paths) -> impl IntoView {
     let state = run.state;
-    let measured = Memo::new(move |_| state.with(|state| state.cell(id).and_then(Cell::result).is_some()));
+    let times = Memo::new(move |_| state.with(|state| state.cell(id).and_then(measured_times)));
+    let measured = move || times.get().is_some();
+    let query = use_query_map();
+    let shown = Memo::new(move |_| query.with(|query| CellPart::read(|key| query.get(key))));
+    let repeat =
+        Memo::new(move |_| shown.get().repeat.filter(|repeat| times.get().is_some_and(|times| *repeat < times)));
     let path = move |template: &str| paths.run.with_value(|run| api::path::of_cell(template, run, id));
+    let record = move |template: &'static str| {
+        move || {
+            times.track();
+            repeat.get().map_or_else(|| path(template), |repeat| format!("{}?repeat={repeat}", path(template)))
+        }
+    };
     let load = state.with_untracked(|state| state.plan.load());
-    let detail = ask::<CellDetail, _>(path(api::path::CELL), measured, |detail| detail);
-    let requests = ask::<Columns, _>(path(api::path::REQUESTS), measured, move |columns| Requests::of(columns, load));
-    let others = ask::<Vec<CellInRun>, _>(path(api::path::HISTORY), measured, |others| others);
-    let history = move || measured.get().then(|| view! { <InOtherRuns run=state id others/> });
+    let detail = ask::<CellDetail, _>(record(api::path::CELL), |detail| detail);
+    let requests = ask::<Columns, _>(record(api::path::REQUESTS), move |columns| Requests::of(columns, load));
+    let others = move || {
+        times.track();
+        path(api::path::HISTORY)
+    };
+    let others = ask::<Vec<CellInRun>, _>(others, |others| others);
+    let history = move || measured().then(|| view! { <InOtherRuns run=state id others/> });
     let close_look = move || match detail.get() {
-        _ if !measured.get() => ().into_any(),
+        _ if !measured() => ().into_any(),
         Asked::Loading => view! { <Loading what="the cell's record"/> }.into_any(),
         Asked::Not(error) => view! { <NotHere error/> }.into_any(),
-        Asked::Here(detail) => view! { <CloseLook detail requests id paths/> }.into_any(),
+        Asked::Here(detail) => view! { <CloseLook detail requests id shown paths/> }.into_any(),
     };
     view! {
         <div class="sheet-body">
             <FirstNumbers run=state id/>
             <Verdict run=state id/>
+            <Repeats times repeat choose=UnsyncCallback::new(move |repeat| {
+                paths.open(id, CellPart { repeat, ..shown.get_untracked() });
+            })/>
             {close_look}
             {history}
             <AllNumbers run=state id/>
@@ -294,12 +312,23 @@ fn sentence(message: &str) -> String {
 }
 
 #[component]
-fn CloseLook(detail: Arc<CellDetail>, requests: RwSignal<Asked<Requests>>, id: CellId, paths: Paths) -> impl IntoView {
-    let query = use_query_map();
-    let in_address = Memo::new(move |_| query.with(|query| query.get("t").and_then(|text| Zoom::read(&text))));
+fn CloseLook(
+    detail: Arc<CellDetail>,
+    requests: RwSignal<Asked<Requests>>,
+    id: CellId,
+    shown: Memo<CellPart>,
+    paths: Paths,
+) -> impl IntoView {
+    let in_address = Memo::new(move |_| shown.get().zoom);
     let zoom = RwSignal::new(in_address.get_untracked());
     let whole = Signal::stored(Zoom { from_s: 0.0, to_s: detail.span_s });
-    let axis = TimeAxis::new(whole, zoom, UnsyncCallback::new(move |zoom| paths.open(id, zoom)));
+    let axis = TimeAxis::new(
+        whole,
+        zoom,
+        UnsyncCallback::new(move |zoom| {
+            paths.open(id, CellPart { zoom, ..shown.get_untracked() });
+        }),
+    );
     // The browser's own way back and forth shows what was shown then.
     Effect::new(move |before: Option<()>| {
         let there = in_address.get();

@@ -99,7 +99,6 @@ fn view(seen: Seen) -> impl IntoView {
         view! {
             <h3>{format!("Measured {} times", seen.repeats.len() - 1)}</h3>
             <ul class="evidence" data-testid="repeats">{list(seen.repeats)}</ul>
-            <p class="muted">"Charts and requests below are those of the last measurement: of the others only the numbers are kept."</p>
         }
     });
     view! {
