@@ -18,6 +18,7 @@ use speedmatrix_shared::{
 
 use super::listen::TooSlow;
 use crate::{
+    hub::TellError,
     runs::{StartError, StopError},
     store::StoreError,
 };
@@ -64,7 +65,14 @@ impl From<StoreError> for Refusal {
                 return Self { labels, ..Self::new(StatusCode::CONFLICT, "labels_changed", error) };
             }
             StoreError::DamagedRun { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "run_damaged"),
-            _ => (StatusCode::INTERNAL_SERVER_ERROR, "store_failed"),
+            StoreError::DamagedRaw { .. } | StoreError::Refused { .. } => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "store_failed")
+            }
+            // The others name files of the host, which are for those who read its log.
+            _ => {
+                tracing::error!("{error}");
+                return Self::new(StatusCode::INTERNAL_SERVER_ERROR, "store_failed", error.plain());
+            }
         };
         Self::new(status, code, error)
     }
@@ -72,6 +80,10 @@ impl From<StoreError> for Refusal {
 
 impl From<StartError> for Refusal {
     fn from(error: StartError) -> Self {
+        let error = match error {
+            StartError::Load(error) | StartError::Store(TellError::Store(error)) => return error.into(),
+            other => other,
+        };
         let (status, code) = match &error {
             StartError::Plan(errors) => {
                 let fields = errors.0.clone();
@@ -83,7 +95,6 @@ impl From<StartError> for Refusal {
             }
             StartError::Busy(_) | StartError::Unstored { .. } => (StatusCode::CONFLICT, "busy"),
             StartError::Target(_) => (StatusCode::BAD_GATEWAY, "target_unreachable"),
-            StartError::Load(StoreError::NoSuchRun(_)) => (StatusCode::NOT_FOUND, "not_found"),
             StartError::Store(_) | StartError::Load(_) => (StatusCode::INTERNAL_SERVER_ERROR, "store_failed"),
             StartError::NothingOpen(_) => (StatusCode::CONFLICT, "run_over"),
             StartError::NotAPair(_) => (StatusCode::CONFLICT, "not_a_pair"),

@@ -278,9 +278,9 @@ async fn a_store_that_is_damaged_in_the_middle_ends_the_run_and_keeps_what_is_kn
     insta::assert_snapshot!(said.replace(&*folder.path().to_string_lossy(), "FOLDER"), @r#"
     What was measured last is not stored, as the store is damaged: `speedmatrix db check` says what to do. It is kept in the agent's memory until the agent ends: export it before
     the store is damaged: `speedmatrix db check` says what to do
-    500 store_failed: the store FOLDER/runs.sqlite3 is damaged (database disk image is malformed) and was left as it is: move it away, or choose another file with --store
+    500 store_failed: the store is damaged: `speedmatrix db check` says what to do
     503 not_ready: the store is damaged: `speedmatrix db check` says what to do
-    the store FOLDER/runs.sqlite3 is damaged (database disk image is malformed) and was left as it is: move it away, or choose another file with --store
+    the store is damaged: `speedmatrix db check` says what to do
     1: file and indexes damaged: database disk image is malformed
     "#);
     let log = std::fs::read_to_string(&log).unwrap();
