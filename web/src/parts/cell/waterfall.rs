@@ -139,6 +139,12 @@ fn Picture(fall: Fall, stages: Option<Stages>, legend: NodeRef<html::Ul>) -> imp
     let canvas = NodeRef::<html::Canvas>::new();
     let (axis, shown, height, describes) = (fall.axis, fall.shown, fall.height(), fall.describes());
     let requests = Arc::clone(&fall.requests);
+    // To ask for them in every frame would take a tenth of it.
+    let known = StoredValue::new(None::<Colours>);
+    Effect::new(move |_| {
+        shell.theme.track();
+        known.set_value(None);
+    });
     Effect::new(move |_| {
         let zoom = shown.get();
         shell.theme.track();
@@ -146,7 +152,11 @@ fn Picture(fall: Fall, stages: Option<Stages>, legend: NodeRef<html::Ul>) -> imp
         let (Some(canvas), Some(legend)) = (canvas.get(), legend.get()) else { return };
         let requests = Arc::clone(&requests);
         // In the next frame the colours of a new theme are there, and the element has its size.
-        request_animation_frame(move || show(&canvas, &colours(&legend), &requests.lanes, zoom));
+        request_animation_frame(move || {
+            let colours = known.try_get_value().flatten().unwrap_or_else(|| colours(&legend));
+            known.try_update_value(|known| *known = Some(colours));
+            show(&canvas, &colours, &requests.lanes, zoom);
+        });
     });
     let (pointed, pressed) = (fall.clone(), fall.clone());
     view! {
