@@ -236,16 +236,23 @@ impl TableView {
 
     /// The cells that are shown, in their order. Equal ones keep their natural order; those without a number go last.
     pub fn cells<'a>(&self, state: &'a RunState) -> Vec<&'a Cell> {
+        self.ordered(state).into_iter().map(|(_, cell)| cell).collect()
+    }
+
+    /// The same as places among the cells of the run.
+    pub fn places(&self, state: &RunState) -> Vec<usize> {
+        self.ordered(state).into_iter().map(|(place, _)| place).collect()
+    }
+
+    fn ordered<'a>(&self, state: &'a RunState) -> Vec<(usize, &'a Cell)> {
         let columns = self.columns();
         let words: Vec<String> = self.text.split_whitespace().map(str::to_lowercase).collect();
-        let mut cells: Vec<&Cell> = state
-            .cells
-            .iter()
-            .filter(|cell| self.allows(state, cell) && has_words(state, cell, &columns, &words))
-            .collect();
-        cells.sort_by_key(|cell| cell.id);
+        let is_shown = |cell: &Cell| self.allows(state, cell) && has_words(state, cell, &columns, &words);
+        let mut cells: Vec<(usize, &Cell)> =
+            state.cells.iter().enumerate().filter(|(_, cell)| is_shown(cell)).collect();
+        cells.sort_by_key(|(_, cell)| cell.id);
         let Order { column, direction } = self.order;
-        cells.sort_by(|a, b| match (column.compare(a, b, state.origin), direction) {
+        cells.sort_by(|(_, a), (_, b)| match (column.compare(a, b, state.origin), direction) {
             (Some(ordering), Direction::Ascending) => ordering,
             (Some(ordering), Direction::Descending) => ordering.reverse(),
             (None, _) => column.number(b, state.origin).is_some().cmp(&column.number(a, state.origin).is_some()),

@@ -1,5 +1,7 @@
 //! The rules that make findings about a whole run.
 
+use std::collections::BTreeMap;
+
 use super::{Finding, rules::FEW_REQUESTS};
 use crate::{
     format,
@@ -54,8 +56,9 @@ pub struct OutOfOrder {
 /// Decode cells whose total speed is over 10 % above that of the next shorter context, or over 10 % below that of the
 /// next lower concurrency.
 pub fn out_of_order(run: &RunState) -> Vec<OutOfOrder> {
-    let total = |id: CellId| run.cell(id).and_then(Cell::result).and_then(|result| result.stats.total_tok_s);
-    let ratio = |cell: CellId, neighbour: CellId| Some(total(cell)? / total(neighbour)?).filter(|r| r.is_finite());
+    let total = |cell: &Cell| Some((cell.id, cell.result()?.stats.total_tok_s?));
+    let totals: BTreeMap<CellId, f64> = run.cells.iter().filter_map(total).collect();
+    let ratio = |cell, neighbour| Some(totals.get(&cell)? / totals.get(&neighbour)?).filter(|r: &f64| r.is_finite());
     let check = |cell: CellId| {
         let shorter = before(run.plan.contexts(), cell.context).map(|context: Context| CellId { context, ..cell });
         let emptier = before(run.plan.concurrency(), cell.concurrency);

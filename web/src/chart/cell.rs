@@ -12,7 +12,7 @@ use speedmatrix_shared::{
 };
 
 use super::scale::{Range, step};
-use crate::parts::icon::Icon;
+use crate::{parts::icon::Icon, query::Scope};
 
 /// A mark in the cell that is more than a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -211,6 +211,16 @@ impl Ranges {
             all: Range::of(values.iter().flatten().copied().flatten()),
             rows: values.iter().map(|row| Range::of(row.iter().copied().flatten())).collect(),
             columns: (0..width).map(column).collect(),
+        }
+    }
+
+    /// Those that a scope compares within, without the others, whose changes would change nothing.
+    #[must_use]
+    pub fn within(self, scope: Scope) -> Self {
+        match scope {
+            Scope::All => Self { all: self.all, ..Self::default() },
+            Scope::Row => Self { rows: self.rows, ..Self::default() },
+            Scope::Column => Self { columns: self.columns, ..Self::default() },
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     browser,
     live::LiveRun,
     parts::icon::icon,
-    query::{self, RunView, Scope},
+    query::{self, CellPart, RunView, Scope},
 };
 
 /// Id of the cell that the Tab key reaches first; the key `m` goes there.
@@ -101,8 +101,9 @@ struct Grid {
     run: LiveRun,
     view: Memo<RunView>,
     layout: StoredValue<Layout>,
-    ranges: Memo<Ranges>,
-    /// Cells that break the expected order.
+    /// What is shown, and the ranges of its colours. One source: every cell listens to it.
+    look: Memo<(RunView, Ranges)>,
+    /// Cells that break the expected order; those of which this changes are told.
     orders: Memo<Vec<OutOfOrder>>,
     /// The tab stop.
     stop: RwSignal<(usize, usize)>,
@@ -116,22 +117,36 @@ struct Grid {
 
 impl Grid {
     fn cell_view(&self, row: usize, column: usize) -> CellView {
-        let view = self.view.get();
-        let range = self.ranges.with(|ranges| match view.scope {
-            Scope::All => ranges.all,
-            Scope::Row => ranges.rows.get(row).copied().flatten(),
-            Scope::Column => ranges.columns.get(column).copied().flatten(),
+        let (metric, range) = self.look.with(|(view, ranges)| {
+            let range = match view.scope {
+                Scope::All => ranges.all,
+                Scope::Row => ranges.rows.get(row).copied().flatten(),
+                Scope::Column => ranges.columns.get(column).copied().flatten(),
+            };
+            (view.metric(), range)
         });
-        let Some(place) = self.layout.with_value(|layout| layout.place(row, column)) else {
-            return CellView::default();
-        };
-        self.run.state.with(|state| {
-            let Some(cell) = state.cells.get(place) else { return CellView::default() };
-            // Only the running cell listens to the gauge: it alone changes ten times a second.
-            let gauge = matches!(cell.state, CellState::Running { .. }).then(|| self.run.gauge.get()).flatten();
-            let order = self.orders.with(|orders| orders.iter().find(|order| order.cell == cell.id).copied());
-            cell::view(cell, Look { metric: view.metric(), range, gauge: gauge.as_ref(), order })
-        })
+        let place = self.layout.with_value(|layout| layout.place(row, column));
+        let view = place.and_then(|place| {
+            self.run.cell(place, |_, cell| {
+                // Only the running cell listens to the gauge: it alone changes ten times a second.
+                let gauge = matches!(cell.state, CellState::Running { .. }).then(|| self.run.gauge.get()).flatten();
+                let order = self.orders.with_untracked(|orders| order_of(orders, cell.id));
+                cell::view(cell, Look { metric, range, gauge: gauge.as_ref(), order })
+            })
+        });
+        view.unwrap_or_default()
+    }
+
+    /// Tells the cells that break the order now and did not before, or the other way round.
+    fn follow_orders(self) {
+        Effect::new(move |before: Option<Vec<OutOfOrder>>| {
+            let (before, now) = (before.unwrap_or_default(), self.orders.get());
+            let changed = |one: &&OutOfOrder| order_of(&before, one.cell) != order_of(&now, one.cell);
+            for order in before.iter().chain(&now).filter(changed) {
+                self.run.look_again_at(order.cell);
+            }
+            now
+        });
     }
 
     /// Looks at a cell closely.
@@ -139,7 +154,7 @@ impl Grid {
         let place = self.layout.with_value(|layout| layout.place(row, column));
         let address = self.run.state.with_untracked(|state| {
             let cell = state.cells.get(place?)?.id;
-            Some(query::cell_address(&state.id, cell, self.view.get_untracked(), None))
+            Some(query::cell_address(&state.id, cell, self.view.get_untracked(), CellPart::default()))
         });
         if let Some(address) = address {
             self.go.run(query::kept(&address, &self.search.get_untracked()));
@@ -162,6 +177,11 @@ impl Grid {
     }
 }
 
+fn order_of(orders: &[OutOfOrder], cell: CellId) -> Option<OutOfOrder> {
+    let place = orders.binary_search_by_key(&cell, |order| order.cell).ok()?;
+    orders.get(place).copied()
+}
+
 fn cell_id(row: usize, column: usize) -> String {
     format!("matrix-cell-{row}-{column}")
 }
@@ -175,14 +195,17 @@ pub fn Heat(
     view: Memo<RunView>,
 ) -> impl IntoView {
     let layout = StoredValue::new(run.state.with_untracked(Layout::of));
-    let ranges =
-        Memo::new(move |_| run.state.with(|state| layout.with_value(|layout| layout.ranges(state, view.get()))));
-    let orders = Memo::new(move |_| run.state.with(out_of_order));
+    let look = run.report(move |state| {
+        let view = view.get();
+        (view, layout.with_value(|layout| layout.ranges(state, view)).within(view.scope))
+    });
+    let orders = run.report(out_of_order);
     let navigate = use_navigate();
     let stay = || NavigateOptions { scroll: false, ..NavigateOptions::default() };
     let go = UnsyncCallback::new(move |address: String| navigate(&address, stay()));
     let (stop, read, search) = (RwSignal::new((0, 0)), RwSignal::new(None), use_location().search);
-    let grid = Grid { run, view, layout, ranges, orders, stop, read, search, go };
+    let grid = Grid { run, view, layout, look, orders, stop, read, search, go };
+    grid.follow_orders();
     let (contexts, levels) = layout.with_value(|layout| (layout.contexts.clone(), layout.levels.clone()));
     let least_width = format!("{}px", 92 + 96 * levels.len());
     let stops = Selector::new(move || grid.stop.get());

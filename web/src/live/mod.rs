@@ -3,6 +3,7 @@
 pub mod pause;
 pub mod series;
 pub mod socket;
+mod turns;
 
 use leptos::prelude::*;
 use speedmatrix_shared::{
@@ -10,17 +11,18 @@ use speedmatrix_shared::{
     event::{Envelope, Origin, RunEvent},
     gauge::Gauge,
     id::CellId,
-    state::{Applied, RunState, RunStatus},
+    state::{Applied, Cell, RunState, RunStatus},
     units::Nanos,
 };
 
-use self::series::GaugeSeries;
+use self::{series::GaugeSeries, turns::Turns};
 use crate::shell::Shell;
 
 /// A run on this page. Facts are folded by the same state machine as in the agent; the latest gauge wins.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LiveRun {
-    /// Everything that happened.
+    /// Everything that happened. What weighs all cells looks at it by [`Self::report`], what shows one by [`Self::cell`]: a
+    /// run of 1,000 cells may change ten times a second.
     pub state: RwSignal<RunState>,
     /// The running cell, now.
     pub gauge: RwSignal<Option<Gauge>>,
@@ -32,6 +34,9 @@ pub struct LiveRun {
     pub latest_done: RwSignal<Option<CellId>>,
     /// Why what happened last is not stored, and so not shown yet.
     pub unstored: RwSignal<Option<String>>,
+    /// One for each cell, in the order of the run's.
+    cells: StoredValue<Vec<ArcTrigger>>,
+    turns: Turns,
 }
 
 /// What to do after a message.
@@ -59,6 +64,7 @@ const fn clock_factor(state: &RunState) -> f64 {
 impl LiveRun {
     /// A run as it was fetched.
     pub fn new(state: RunState) -> Self {
+        let cells = StoredValue::new(state.cells.iter().map(|_| ArcTrigger::new()).collect());
         Self {
             now: RwSignal::new(state.at),
             series: RwSignal::new(GaugeSeries::new(clock_factor(&state))),
@@ -66,7 +72,37 @@ impl LiveRun {
             gauge: RwSignal::new(None),
             latest_done: RwSignal::new(None),
             unstored: RwSignal::new(None),
+            cells,
+            turns: Turns::new(),
         }
+    }
+
+    /// What a part of the report makes of the run: again within two seconds after a change, and at once when the run ends.
+    pub fn report<T: PartialEq + Send + Sync + 'static>(
+        &self,
+        look: impl Fn(&RunState) -> T + Send + Sync + 'static,
+    ) -> Memo<T> {
+        let (state, turn) = (self.state, self.turns.give());
+        Memo::new(move |_| {
+            turn.track();
+            state.with_untracked(&look)
+        })
+    }
+
+    /// What `look` makes of the cell at this place; whoever asks is told of events about that cell alone.
+    pub fn cell<T>(&self, place: usize, look: impl FnOnce(&RunState, &Cell) -> T) -> Option<T> {
+        self.cells.with_value(|cells| cells.get(place).map(Track::track));
+        self.state.with_untracked(|state| state.cells.get(place).map(|cell| look(state, cell)))
+    }
+
+    /// What is shown of this cell depends on others, and they have changed.
+    pub fn look_again_at(&self, id: CellId) {
+        let place = self.state.with_untracked(|state| state.cells.iter().position(|cell| cell.id == id));
+        self.cells.with_value(|cells| {
+            if let Some(cell) = place.and_then(|place| cells.get(place)) {
+                cell.notify();
+            }
+        });
     }
 
     /// Takes a message of the live socket.
@@ -80,6 +116,7 @@ impl LiveRun {
                 self.state.set(*state);
                 self.gauge.set(None);
                 self.now.set(Nanos(now_ns));
+                self.all_changed();
             }
             ServerMessage::Event { envelope } => return self.apply(&envelope),
             ServerMessage::Gauge { gauge } => {
@@ -118,13 +155,29 @@ impl LiveRun {
 
     fn note(&self, event: &RunEvent) {
         match event {
-            RunEvent::CellFinished { cell, .. } => self.latest_done.set(Some(*cell)),
+            RunEvent::CellFinished { cell, .. } => {
+                self.latest_done.set(Some(*cell));
+                self.cell_changed(*cell);
+            }
+            RunEvent::CellStarted { cell } | RunEvent::CellSkipped { cell, .. } => self.cell_changed(*cell),
             // Only now is it known how fast the run's clock is; nothing was measured before.
             RunEvent::Probed { .. } => {
                 self.series.set(GaugeSeries::new(self.state.with_untracked(clock_factor)));
+                self.all_changed();
             }
-            _ => {}
+            RunEvent::RunResumed { .. } | RunEvent::RunFinished { .. } => self.all_changed(),
+            _ => self.turns.changed(),
         }
+    }
+
+    fn cell_changed(&self, id: CellId) {
+        self.look_again_at(id);
+        self.turns.changed();
+    }
+
+    fn all_changed(&self) {
+        self.cells.with_value(|cells| cells.iter().for_each(Notify::notify));
+        self.turns.all();
     }
 
     /// The clock never runs backwards; after the end it stands at the last event.

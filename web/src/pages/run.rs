@@ -22,6 +22,7 @@ use crate::{
         curves::{CurvesSection, has_charts},
         decode::DecodeSection,
         facts::{Cards, Findings},
+        later::Later,
         live::{LivePart, LiveSide, Log, seen_live},
         measurements::MeasurementsSection,
         notes::{OwnNotes, RunLabels},
@@ -213,8 +214,8 @@ fn Report(run: LiveRun, shown: Memo<RunView>) -> impl IntoView {
     };
     let results = move || {
         view! {
-            <CurvesSection run/>
-            <MeasurementsSection run/>
+            <Later><CurvesSection run/></Later>
+            <Later><MeasurementsSection run/></Later>
         }
     };
     let parts = if order == Order::MatrixFirst {
@@ -282,7 +283,7 @@ fn Sections(run: LiveRun, order: Order) -> impl IntoView {
 
 #[component]
 fn Notes(run: LiveRun) -> impl IntoView {
-    let gpus = Memo::new(move |_| run.state.with(gpu_note));
+    let gpus = run.report(gpu_note);
     view! {
         <section id="notes" aria-labelledby="notes-title">
             <div class="section-head"><h2 id="notes-title">"Notes"</h2></div>
@@ -307,7 +308,7 @@ fn Notes(run: LiveRun) -> impl IntoView {
 
 #[component]
 fn Foot(run: LiveRun) -> impl IntoView {
-    let measured = Memo::new(move |_| run.state.with(measured));
+    let measured = run.report(measured);
     view! {
         <p class="foot">
             <span>{move || measured.get()}</span>

@@ -270,7 +270,7 @@ pub fn CurvesSection(
 
 #[component]
 fn CurveChart(run: LiveRun, chart: Chart) -> impl IntoView {
-    let series = Memo::new(move |_| run.state.with(|state| series(state, chart)));
+    let series = run.report(move |state| series(state, chart));
     let room = Shell::of_app().room;
     let spec = Memo::new(move |_| run.state.with_untracked(|state| spec(state, chart, room.get())));
     let title = run.state.with_untracked(|state| title(chart, state.plan.load()));

@@ -137,7 +137,7 @@ fn MetricChoice(run: LiveRun, view: Memo<RunView>) -> impl IntoView {
             </button>
         }
     });
-    let measured = Memo::new(move |_| run.state.with(measured));
+    let measured = run.report(measured);
     let option = move |metric: &'static Metric| {
         let tail = move || if measured.with(|keys| keys.contains(&metric.key)) { "" } else { " (not measured)" };
         let title = format!("{}. {}", says(metric), metric.formula);
@@ -188,9 +188,8 @@ fn ScopeChoice(view: Memo<RunView>) -> impl IntoView {
 #[component]
 fn Legend(run: LiveRun, view: Memo<RunView>) -> impl IntoView {
     let layout = StoredValue::new(run.state.with_untracked(Layout::of));
-    let ranges =
-        Memo::new(move |_| run.state.with(|state| layout.with_value(|layout| layout.ranges(state, view.get()))));
-    let marks = Memo::new(move |_| run.state.with(Marks::of));
+    let ranges = run.report(move |state| layout.with_value(|layout| layout.ranges(state, view.get())));
+    let marks = run.report(Marks::of);
     view! {
         <div class="legend">
             {move || ranges.with(|ranges| ramp(ranges, view.get()))}

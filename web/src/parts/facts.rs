@@ -28,7 +28,7 @@ pub fn Findings(
     /// The run.
     run: LiveRun,
 ) -> impl IntoView {
-    let findings = Memo::new(move |_| run.state.with(run_findings));
+    let findings = run.report(run_findings);
     move || {
         let findings = findings.get();
         let one = |finding: Finding| {
@@ -51,8 +51,8 @@ pub fn Cards(
     run: LiveRun,
 ) -> impl IntoView {
     let typed = typed_of_page();
-    let command = Memo::new(move |_| {
-        let told = run.state.with(|state| facts::launch_command(state).map(ToOwned::to_owned));
+    let command = run.report(move |state| {
+        let told = facts::launch_command(state).map(ToOwned::to_owned);
         let by_hand = typed.with(|typed| typed.get(&TypedFact::LaunchCommand).cloned());
         told.map(|line| (line, Known::Seen)).or(by_hand.map(|line| (line, Known::ByHand)))
     });
@@ -71,7 +71,7 @@ pub fn Cards(
 #[component]
 fn Card(run: LiveRun, title: &'static str, told: fn(&RunState) -> Vec<Fact>) -> impl IntoView {
     let by_hand = typed_of_page();
-    let told = Memo::new(move |_| by_hand.with(|by_hand| typed::filled(run.state.with(told), by_hand)));
+    let told = run.report(move |state| by_hand.with(|by_hand| typed::filled(told(state), by_hand)));
     view! {
         <div class="panel card" data-testid=format!("facts-{}", title.to_lowercase())>
             <h3>{title}</h3>

@@ -6,7 +6,7 @@ use leptos_router::hooks::{use_location, use_query_map};
 use speedmatrix_shared::{
     export::{self, column::Column, csv},
     format,
-    id::{CellId, Phase},
+    id::Phase,
     label::Labels,
     metric::Metric,
     plan::Load,
@@ -23,32 +23,29 @@ use crate::{
     browser, history,
     live::LiveRun,
     opening::open_from,
-    query::{self, RunView},
+    query,
     table_view::{Facet, TableView},
 };
 
 /// Stable name of the table.
 const TABLE: &str = "measurements";
 
-/// A row as it is shown.
+/// What is shown of a cell in a column.
 #[derive(Debug, Clone, PartialEq)]
-struct Row {
-    id: CellId,
-    columns: Vec<Column>,
-    texts: Vec<String>,
-    /// How sure each number is, where its own columns do not say so.
-    sure: Vec<String>,
+struct Shown {
+    column: Column,
+    text: String,
+    /// How sure the number is, where its own columns do not say so.
+    sure: String,
 }
 
-fn rows(state: &RunState, view: &TableView) -> Vec<Row> {
-    let columns = view.columns();
-    let row = |cell: &Cell| Row {
-        id: cell.id,
-        texts: columns.iter().map(|column| column.text(state, cell)).collect(),
-        sure: columns.iter().map(|column| sure(state, cell, *column, &columns)).collect(),
-        columns: columns.clone(),
+fn row(state: &RunState, cell: &Cell, columns: &[Column]) -> Vec<Shown> {
+    let shown = |column: &Column| Shown {
+        column: *column,
+        text: column.text(state, cell),
+        sure: sure(state, cell, *column, columns),
     };
-    view.cells(state).into_iter().map(row).collect()
+    columns.iter().map(shown).collect()
 }
 
 fn sure(state: &RunState, cell: &Cell, column: Column, columns: &[Column]) -> String {
@@ -81,16 +78,11 @@ pub fn MeasurementsSection(
     run: LiveRun,
 ) -> impl IntoView {
     let view = in_address();
-    let rows = Memo::new(move |_| run.state.with(|state| view.with(|view| rows(state, view))));
+    let rows = run.report(move |state| view.with(|view| view.places(state)));
     let columns = Memo::new(move |_| view.with(TableView::columns));
     let load = run.state.with_untracked(|state| state.plan.load());
-    let id = run.state.with_untracked(|state| StoredValue::new(state.id.clone()));
     let is_empty = Memo::new(move |_| rows.with(Vec::is_empty));
     let open = open_from(TABLE);
-    let one = move |row: Row| {
-        let address = id.with_value(|run| query::cell_address(run, row.id, RunView::read(|_| None), None));
-        table_row(&row, &address)
-    };
     view! {
         <section id="all" aria-labelledby="all-title">
             <div class="section-head">
@@ -106,20 +98,12 @@ pub fn MeasurementsSection(
                         <tr>{move || columns.get().into_iter().map(|column| head(column, load, view)).collect_view()}</tr>
                     </thead>
                     <tbody>
-                        <For each=move || rows.get() key=Row::shown let:row>{one(row)}</For>
+                        <For each=move || rows.get() key=|place| *place let:place><Row run place columns/></For>
                     </tbody>
                 </table>
                 {move || is_empty.get().then(|| view! { <NoRow view/> })}
             </div>
         </section>
-    }
-}
-
-impl Row {
-    /// What a row is told from others by: all that it shows.
-    fn shown(&self) -> (CellId, Vec<String>, Vec<String>, Vec<String>) {
-        let columns = self.columns.iter().map(|column| column.key()).collect();
-        (self.id, self.texts.clone(), self.sure.clone(), columns)
     }
 }
 
@@ -147,35 +131,41 @@ const fn align(column: Column) -> &'static str {
     }
 }
 
-fn table_row(row: &Row, address: &str) -> impl IntoView + use<> {
-    let class = (row.id.phase == Phase::Decode).then_some("decode");
-    let id = row.id.to_string();
-    let cell = |((column, text), sure): ((&Column, &String), &String)| {
-        let (text, key) = (text.clone(), column.key());
-        match column {
-            Column::Context => view! {
+/// The row of the cell at this place; drawn again only when something it shows has changed.
+#[component]
+fn Row(run: LiveRun, place: usize, columns: Memo<Vec<Column>>) -> impl IntoView {
+    let shown = Memo::new(move |_| run.cell(place, |state, cell| columns.with(|columns| row(state, cell, columns))));
+    let (id, address) = run
+        .state
+        .with_untracked(|state| state.cells.get(place).map(|cell| (cell.id, query::whole_cell(&state.id, cell.id))))
+        .unzip();
+    let class = id.is_some_and(|id| id.phase == Phase::Decode).then_some("decode");
+    let (name, address) = (id.map(|id| id.to_string()), at(&address.unwrap_or_default()));
+    let (opens, to) = (name.clone(), StoredValue::new(address));
+    let one = move |Shown { column, text, sure }: Shown| {
+        let key = column.key();
+        if column == Column::Context {
+            return view! {
                 <th scope="row" data-col=key>
-                    <a href=at(address) data-opens=id.clone() title="Look at it closely">{text}</a>
+                    <a href=to.get_value() data-opens=opens.clone() title="Look at it closely">{text}</a>
                 </th>
             }
-            .into_any(),
-            column => {
-                let class = if key == "total_tok_s" { "strong" } else { align(*column) };
-                let sure = (!sure.is_empty()).then(|| view! { <small class="sure">{sure.clone()}</small> });
-                view! { <td class=class data-col=key>{text}{sure}</td> }.into_any()
-            }
+            .into_any();
         }
+        let class = if key == "total_tok_s" { "strong" } else { align(column) };
+        let sure = (!sure.is_empty()).then(|| view! { <small class="sure">{sure}</small> });
+        view! { <td class=class data-col=key>{text}{sure}</td> }.into_any()
     };
     view! {
-        <tr class=class data-cell=id.clone()>
-            {row.columns.iter().zip(&row.texts).zip(&row.sure).map(cell).collect_view()}
+        <tr class=class data-cell=name>
+            {move || shown.get().into_iter().flatten().map(&one).collect_view()}
         </tr>
     }
 }
 
 /// What is above the table: which rows, which columns, and the way to take them along.
 #[component]
-fn Tools(run: LiveRun, view: RwSignal<TableView>, rows: Memo<Vec<Row>>) -> impl IntoView {
+fn Tools(run: LiveRun, view: RwSignal<TableView>, rows: Memo<Vec<usize>>) -> impl IntoView {
     let labels: RunLabels = expect_context();
     let all = run.state.with_untracked(|state| state.cells.len());
     let is_filtered = Memo::new(move |_| view.with(TableView::is_filtered));
@@ -227,7 +217,7 @@ fn count_words(shown: usize, all: usize) -> String {
 #[component]
 fn Choose(run: LiveRun, view: RwSignal<TableView>, facet: Facet) -> impl IntoView {
     let chosen = Memo::new(move |_| view.with(|view| view.chosen(facet).map(ToOwned::to_owned)));
-    let options = Memo::new(move |_| run.state.with(|state| facet.options(state, chosen.get().as_deref())));
+    let options = run.report(move |state| facet.options(state, chosen.get().as_deref()));
     // One value that all rows share is no choice.
     let is_choice = Memo::new(move |_| options.with(Vec::len) > 1 || chosen.with(Option::is_some));
     let label = facet.column().head(run.state.with_untracked(|state| state.plan.load()));
@@ -289,7 +279,7 @@ mod tests {
         let lines: Vec<&str> = file.lines().collect();
         assert_eq!(lines.first(), Some(&"Phase,Context,Requests at once,Status,TTFT"));
         assert_eq!(lines.get(1), Some(&"Prefill,1024K,1,Valid,\"164,864 ms\""));
-        assert_eq!(lines.len(), 1 + rows(&state, &view).len());
+        assert_eq!(lines.len(), 1 + view.places(&state).len());
         assert_eq!(name, "speedmatrix-deepseek-v4-flash-dspark-on-h200-nvl-141gb-2-reference-table.csv");
     }
 

@@ -15,6 +15,7 @@ pub mod figure;
 pub mod found;
 pub mod icon;
 pub mod keys;
+pub mod later;
 pub mod live;
 pub mod live_charts;
 pub mod measurements;

@@ -20,7 +20,7 @@ use crate::{
     },
     live::LiveRun,
     opening::open_from,
-    query::{self, RunView},
+    query,
     shell::{Room, Shell},
 };
 
@@ -57,7 +57,7 @@ fn bars(state: &RunState) -> Vec<Bar> {
     let fastest = Range::of(cells.iter().filter_map(|cell| number(cell, "total_tok_s"))).map_or(1.0, |range| range.hi);
     let bar = |cell: &&Cell| Bar {
         id: cell.id.to_string(),
-        address: query::cell_address(&state.id, cell.id, RunView::read(|_| None), None),
+        address: query::whole_cell(&state.id, cell.id),
         context: cell.id.context.to_string(),
         share: number(cell, "total_tok_s").map_or(0.0, |rate| rate / fastest),
         rate: text(cell, "total_tok_s"),
@@ -104,7 +104,7 @@ pub fn PrefillSection(
 
 #[component]
 fn Bars(run: LiveRun) -> impl IntoView {
-    let bars = Memo::new(move |_| run.state.with(bars));
+    let bars = run.report(bars);
     let open = open_from("prefill");
     let row = |bar: Bar| {
         let numbers = match bar.state {
@@ -195,7 +195,7 @@ fn spec(state: &RunState, values: Values, room: Room) -> Spec {
 fn PrefillCurves(run: LiveRun) -> impl IntoView {
     let room = Shell::of_app().room;
     let chart = move |key: &'static str, words: &'static str, values: Values| {
-        let series = Memo::new(move |_| run.state.with(|state| series(state, key)));
+        let series = run.report(move |state| series(state, key));
         let spec = Memo::new(move |_| run.state.with_untracked(|state| spec(state, values, room.get())));
         let title = Title { key, words, place: "Context", place_text: context_text };
         view! { <Figure title spec series/> }

@@ -31,7 +31,7 @@ pub fn RunHead(
     let engine = Memo::new(move |_| run.state.with(|state| engine_line(state.facts.as_ref())));
     let subtitle = run.state.with_untracked(facts::subtitle);
     let badges = Memo::new(move |_| run.state.with(|state| (state.status.clone(), state.origin)));
-    let again = Memo::new(move |_| run.state.with(again));
+    let again = run.report(again);
     view! {
         <p class="kicker">
             <a href=at("/")>"Runs"</a>
@@ -168,7 +168,7 @@ fn ending(state: &RunState) -> Option<(Weight, String)> {
 
 #[component]
 fn Kpis(run: LiveRun) -> impl IntoView {
-    let kpis = Memo::new(move |_| run.state.with(facts::kpis));
+    let kpis = run.report(facts::kpis);
     let one = |kpi: Kpi| {
         view! {
             <div data-testid="kpi">

@@ -20,7 +20,7 @@ use crate::{
     base::at,
     browser,
     chart::heat::{Ctrl, step_to},
-    query::{self, RunView},
+    query,
 };
 
 /// The section.
@@ -106,7 +106,7 @@ pub fn cell_address(comparison: &Comparison, cell: &ComparedCell) -> String {
         (None, Some(side)) => (&comparison.a.id, side.id),
         (None, None) => (&comparison.b.id, cell.id),
     };
-    query::cell_address(run, id, RunView::read(|_| None), None)
+    query::whole_cell(run, id)
 }
 
 /// What the cells of a grid share.
@@ -171,7 +171,7 @@ fn Grid(compared: Compared, matrix: Matrix, kind: Kind, over: &'static str) -> i
         Kind::Decode => "Context",
     };
     let row_view = |(row, head): (usize, String)| {
-        let cells: Vec<_> = (0..count).map(|column| cell_view(grid, (&stops, &read), row, column)).collect();
+        let cells: Vec<_> = (0..count).map(|column| cell_view(&grid, (&stops, &read), row, column)).collect();
         view! {
             <tr role="row">
                 <th scope="row" role="rowheader">{head}</th>
@@ -216,7 +216,7 @@ fn Grid(compared: Compared, matrix: Matrix, kind: Kind, over: &'static str) -> i
 /// Which cell the Tab key reaches, and which one is read out.
 type Marks<'a> = (&'a Selector<(usize, usize)>, &'a Selector<Option<CellId>>);
 
-fn cell_view(grid: Shared, (stops, read): Marks<'_>, row: usize, column: usize) -> impl IntoView + use<> {
+fn cell_view(&grid: &Shared, (stops, read): Marks<'_>, row: usize, column: usize) -> impl IntoView + use<> {
     let shown = Memo::new(move |_| grid.view(row, column));
     let is_left_out = Memo::new(move |_| grid.is_left_out(row, column));
     let (stops, read) = (stops.clone(), read.clone());
@@ -263,9 +263,7 @@ fn ReadOut(compared: Compared) -> impl IntoView {
         let id = compared.read.get()?;
         compared.comparison.with(|it| {
             let cell = it.cells.iter().find(|cell| cell.id == id)?;
-            let address = |run, side: &Option<CellSide>| {
-                side.as_ref().map(|side| query::cell_address(run, side.id, RunView::read(|_| None), None))
-            };
+            let address = |run, side: &Option<CellSide>| side.as_ref().map(|side| query::whole_cell(run, side.id));
             let ways = [("A", address(&it.a.id, &cell.a)), ("B", address(&it.b.id, &cell.b))];
             Some((export::name(cell), cell::facts(cell, it.metric), ways))
         })
